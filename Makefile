@@ -42,7 +42,7 @@ SINCE       ?= HEAD
 # Not with -race, which finds what goroutines of this process do to each other. A few hundred bubbles of
 # fake time crash the race detector of Go 1.26.8 now and then; the others compare scripts with a model,
 # show that a test without its protection fails, or repeat the suite on another deployment.
-NOT_RACED   := '^(TestConformanceInMemory|Test(Scripts|Queues)DoWhatNodeSays|Test(Cluster)?Chaos(OfKinds)?IsSeen|TestDeployments)$$'
+NOT_RACED   := '^(TestWireInMemory|Test(Scripts|Queues)DoWhatNodeSays|Test(Cluster)?Chaos(OfKinds)?IsSeen|TestDeployments)$$'
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
 
@@ -59,7 +59,7 @@ export PAWL_POSTGRES_FILES := $(CURDIR)/.work
 # Of the mutants it runs those in files that differ from SINCE.
 quick: deps style
 	go test -short $(CORE) $(TREE)
-	go test -short -run 'TestConformance3?$$' $(STORES)
+	go test -short -run 'TestWire3?$$' $(STORES)
 	go test -timeout 10m ./internal/mutants -since $(SINCE)
 
 # Everything is compiled before the first server starts: a compiler beside an ensemble makes it late.

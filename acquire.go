@@ -4,14 +4,13 @@ package pawl
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Acquire waits until it has a lease on name. ctx bounds the waiting only: the
@@ -79,14 +78,14 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 		}
 		req = place.Of.req
 	}
-	defer c.answered(req.Name) // also if the driver panics
+	defer c.answered(req.Name) // also if the store panics
 	if req.Lease == "" {
-		req.Lease = newID()
+		req.Lease = participant.NewID()
 	}
 	if set.keepIdle > 0 {
 		req.Keeps, req.Renewed = true, false // what is left of a claim is too little to be kept
 	}
-	grant, req, err := c.ask(ctx, req)
+	grant, err := c.ask(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +98,8 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 //
 // The error is ErrHeld, with a *HeldError, if somebody holds the name or a goroutine of
 // this client waits for it; ErrUnavailable if the store did not answer and certainly
-// recorded nothing, or if the grant came too late and was given back; ErrUncertain if the store may have recorded the grant, which the
-// client undoes in the background; a *SlotsError if the name is held with another
+// recorded nothing, or if the grant came too late and was given back; ErrUncertain if the store may
+// have recorded the grant, which the client undoes in the background; a *SlotsError if the name is held with another
 // number of slots; and ctx.Err() if ctx ends first.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
@@ -119,12 +118,8 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 }
 
 func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
-	if set.reentrant {
-		if l := c.held(ctx, req.Name); l != nil {
-			if l, err := l.again(set); l != nil || err != nil {
-				return l, err
-			}
-		}
+	if l, err := c.reenter(ctx, req.Name, set); l != nil || err != nil {
+		return l, err
 	}
 	here, err := c.enter(req.Name, set)
 	if err != nil {
@@ -138,12 +133,9 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 	case here.mine != nil && here.mine.Err() == nil:
 		return nil, here.mine.heldError()
 	}
-	if c.guarantees.CrossHost { // it may take long, and Close waits for it
-		var cancel context.CancelFunc
-		ctx, cancel = c.untilClose(ctx)
-		defer cancel()
-	}
 	if here.waiting {
+		ctx, cancel := c.untilClose(ctx)
+		defer cancel()
 		return nil, c.heldBefore(ctx, req.Name)
 	}
 	if here.returned != nil {
@@ -151,16 +143,29 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 		case <-here.returned:
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-c.ctx.Done():
+			return nil, ErrClosed
 		}
 	}
-	req.Lease, req.Keeps = newID(), set.keepIdle > 0
-	grant, req, err := c.recall(ctx, req)
+	req.Lease, req.Keeps = participant.NewID(), set.keepIdle > 0
+	grant, err := c.store.TryAcquire(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	l := c.lease(req, set, grant)
 	c.settle(l)
 	return l, nil
+}
+
+// reenter returns the lease of ctx on name with one more hold, if the call is Reentrant and there is one.
+func (c *Client) reenter(ctx context.Context, name string, set settings) (*Lease, error) {
+	if !set.reentrant {
+		return nil, nil
+	}
+	if l := c.held(ctx, name); l != nil {
+		return l.again(set)
+	}
+	return nil, nil
 }
 
 // inClient is what this client has of a name.
@@ -192,9 +197,7 @@ func (c *Client) enter(name string, set settings) (here inClient, err error) {
 // client. It names the holder if the store tells it.
 func (c *Client) heldBefore(ctx context.Context, name string) error {
 	held := &HeldError{}
-	if in, ok := c.driver.(driver.Inspector); ok {
-		held.Info, _ = in.Inspect(ctx, name)
-	}
+	held.Info, _ = c.store.Inspect(ctx, name)
 	if err := c.over(ctx); err != nil {
 		return err
 	}
@@ -300,7 +303,7 @@ func (l *Lease) heldError() *HeldError {
 	return &HeldError{Info: &Info{Name: l.grant.name, Token: held.Token, Holders: []driver.Held{held}}}
 }
 
-// opError adds operation and name to err. It does not pass on how a driver reports the
+// opError adds operation and name to err. It does not pass on how a store reports the
 // end of ctx.
 func (c *Client) opError(ctx context.Context, op, name string, err error) error {
 	var known *leftError
@@ -312,14 +315,4 @@ func (c *Client) opError(ctx context.Context, op, name string, err error) error 
 		err = ErrClosed // which is what cancelled it
 	}
 	return &Error{op, name, err}
-}
-
-var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-
-// newID returns 20 random bytes, as Redis's page on distributed locks advises,
-// in letters and digits.
-func newID() string {
-	var b [20]byte
-	rand.Read(b[:])
-	return idEncoding.EncodeToString(b[:])
 }

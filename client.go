@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/internal/schedule"
 )
 
@@ -25,19 +26,17 @@ type Client struct {
 
 	// These two are set when the client is connected. Every call that uses the store asks
 	// ready before.
-	driver     driver.Driver
+	store      *participant.Participant
 	guarantees Guarantees
 	connected  atomic.Bool
-	open       func(context.Context) (driver.Driver, error)
+	open       func(context.Context) (driver.Store, error)
 	require    Guarantees
 	ttl        time.Duration
 	holder     *Holder
 	observer   reporter
-	tokens     tokens
 	sched      *schedule.Schedule[*grant]
 	renewals   *schedule.Workers[*grant]
 	random     *random
-	timeouts   timeouts
 	longest    atomic.Int64 // MaxTTL of the store, a time.Duration, as last heard; 0 before
 	measured   atomic.Bool  // how long an answer takes, as the first grants took long
 
@@ -58,24 +57,24 @@ type Client struct {
 	closeErr error
 }
 
-// New returns a client of the store behind d. Close of the client also closes d. New
+// New returns a client of store. Close of the client also closes store. New
 // returns an error if an option is out of range, and one that wraps
 // errors.ErrUnsupported if the store lacks a guarantee in opts.Require.
-func New(d driver.Driver, opts *Options) (*Client, error) {
-	if d == nil {
-		return nil, &Error{Op: "open", Err: errors.New("New has no driver: give it that of a store, such as new(memlock.Store).Driver(), or use Open")}
+func New(store driver.Store, opts *Options) (*Client, error) {
+	if store == nil {
+		return nil, &Error{Op: "open", Err: errors.New("New has no store: give it one, such as new(memlock.Store).Participant(), or use Open")}
 	}
 	c, err := newClient(opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.use(d); err != nil {
+	if err := c.use(store); err != nil {
 		return nil, &Error{Op: "open", Err: err}
 	}
 	return c, nil
 }
 
-// newClient returns a client without a driver.
+// newClient returns a client without a store.
 func newClient(opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -116,8 +115,7 @@ func (c *Client) Guarantees() Guarantees {
 }
 
 // Close releases the leases that are still held and removes what lost ones have left in
-// the store. It waits for the requests in the background and then closes the store's
-// driver. A store that does not answer costs some five seconds in all, however many leases
+// the store. It waits for the requests in the background and then closes the store. A store that does not answer costs some five seconds in all, however many leases
 // there are: those that are left end with their TTL. A part of the store that answers gets
 // its leases back, whatever another part does. Waiting calls of Acquire return an error. A
 // second call of Close waits for the first and returns the same.
@@ -135,7 +133,9 @@ func (c *Client) Close() error {
 }
 
 func (c *Client) end() error {
-	c.timeouts.close() // before the end of c.ctx, from which on it is in use
+	if c.connected.Load() {
+		c.store.Stop()
+	}
 	c.cancel()
 	calls := make(chan struct{})
 	go func() {
@@ -154,14 +154,20 @@ func (c *Client) end() error {
 	c.sched.Stop()
 	c.renewals.Close()
 	c.background.Wait()
-	c.timeouts.stop()
-	if c.driver != nil {
-		errs = append(errs, c.driver.Close())
+	if c.store != nil {
+		errs = append(errs, c.store.Close())
 	}
 	return only(errors.Join(errs...))
 }
 
 const (
+	// requestTimeout bounds a request that has no context of its own.
+	requestTimeout = participant.RequestTimeout
+
+	// Bounds of the pause before a call begins anew.
+	minPause = 20 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+
 	// closeGrace is how long Close gives the calls to end with ErrClosed, before it ends the
 	// leases, in whose contexts some of them wait.
 	closeGrace = 100 * time.Millisecond

@@ -35,13 +35,13 @@ func TestCloseWaitsForReleasesUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := &closable{tapped: tap(s)}
-		set(d.tapped, &d.release, func(ctx context.Context, ask func() error) error {
+		set(d.tapped, &d.release, func(ctx context.Context, ask func() (bool, error)) (bool, error) {
 			time.Sleep(time.Second)
 			if d.closed.Load() {
 				t.Error("the driver was closed before a lease was given back")
 			}
 			if d.releases.Load() == 1 {
-				return driver.ErrUnavailable // to be repeated in the background
+				return false, driver.ErrUnavailable // to be repeated in the background
 			}
 			return ask()
 		})
@@ -59,7 +59,7 @@ func TestCloseWaitsForReleasesUnderWay(t *testing.T) {
 		if !d.closed.Load() {
 			t.Error("the driver is not closed")
 		}
-		if _, err := open(t, s.Driver(), nil).TryAcquire(context.Background(), "a"); err != nil {
+		if _, err := open(t, s.Participant(), nil).TryAcquire(context.Background(), "a"); err != nil {
 			t.Errorf("the lease was not given back: %v", err)
 		}
 	})
@@ -68,10 +68,10 @@ func TestCloseWaitsForReleasesUnderWay(t *testing.T) {
 func TestCloseGivesBackWhatWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &memlock.Store{NoExpiry: true} // as on files: only its owner can let go
-		c := open(t, s.Driver(), nil)
+		c := open(t, s.Participant(), nil)
 		l := acquire(t, c, "a", pawl.MaxHold(time.Second))
 		<-l.Done()
-		other := open(t, s.Driver(), nil)
+		other := open(t, s.Participant(), nil)
 		_, err := other.TryAcquire(context.Background(), "a")
 		wantIs(t, err, pawl.ErrHeld)
 		if err := c.Close(); err != nil {
@@ -105,7 +105,7 @@ func TestCloseDoesNotHangWithTheStore(t *testing.T) {
 func TestBlockedLoggerDoesNotKeepLeasesAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		c := open(t, new(memlock.Store).Driver(), &pawl.Options{TTL: time.Second, Logger: slog.New(slog.NewTextHandler(w, nil))})
+		c := open(t, new(memlock.Store).Participant(), &pawl.Options{TTL: time.Second, Logger: slog.New(slog.NewTextHandler(w, nil))})
 		var all [3]*pawl.Lease
 		for i, name := range []string{"a", "b", "c"} {
 			all[i] = acquire(t, c, name, pawl.NoRenew())
@@ -131,7 +131,7 @@ func TestObserverMayCallBack(t *testing.T) {
 		var once sync.Once
 		extended, closed := make(chan error, 1), make(chan error, 1)
 		ctx := context.Background()
-		c = open(t, new(memlock.Store).Driver(), &pawl.Options{TTL: time.Minute, Observer: pawl.Observer{
+		c = open(t, new(memlock.Store).Participant(), &pawl.Options{TTL: time.Minute, Observer: pawl.Observer{
 			Renewed: func(pawl.Event) {
 				once.Do(func() { extended <- lease.Load().Extend(ctx, time.Minute) })
 			},
@@ -154,7 +154,7 @@ func TestEveryAcquiredEnds(t *testing.T) {
 	count := func(n *atomic.Int64) func(pawl.Event) { return func(pawl.Event) { n.Add(1) } }
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
-			c := open(t, new(memlock.Store).Driver(), &pawl.Options{Observer: pawl.Observer{
+			c := open(t, new(memlock.Store).Participant(), &pawl.Options{Observer: pawl.Observer{
 				Acquired: count(&acquired), Released: count(&ended), Lost: count(&ended),
 			}})
 			l := acquire(t, c, "a")
@@ -176,7 +176,7 @@ func TestEveryAcquiredEnds(t *testing.T) {
 }
 
 func TestDoTellsThatItsLeaseEnded(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	err := c.Do(context.Background(), "a", func(context.Context, *pawl.Lease) error { return c.Close() })
 	wantIs(t, err, pawl.ErrReleased)
 }
@@ -184,7 +184,7 @@ func TestDoTellsThatItsLeaseEnded(t *testing.T) {
 func TestPanicOfADriverDoesNotStopTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		set(d, &d.try, func(context.Context, func() (driver.Grant, error)) (driver.Grant, error) { panic(errNet) })
+		set(d, &d.try, func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) { panic(errNet) })
 		c := open(t, d, nil)
 		func() {
 			defer func() {
@@ -201,23 +201,29 @@ func TestPanicOfADriverDoesNotStopTheLine(t *testing.T) {
 
 // hangs is a store that records a grant, does not answer, and stays silent from then
 // on.
-type hangs struct{ driver.Driver }
+type hangs struct{ driver.Store }
 
-func (d hangs) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.Driver.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return hangingGrant{g}, driver.ErrUncertain
+func (d hangs) Caps() driver.Caps { return remote(d.Store) }
+
+func (d hangs) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	_, err := d.Store.Ask(ctx, req)
+	return driver.Answer{}, errors.Join(err, driver.ErrUncertain)
 }
 
-type hangingGrant struct{ driver.Grant }
+func (d hangs) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) { return hang(ctx) }
 
-func (g hangingGrant) Release(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+func hang(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() }
+
+// remote returns the Caps of a store on other hosts.
+func remote(s driver.Store) driver.Caps {
+	c := s.Caps()
+	c.CrossHost = true
+	return c
+}
 
 func TestCloseDoesNotWaitForAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := pawl.New(hangs{new(memlock.Store).Driver()}, nil)
+		c, err := pawl.New(hangs{new(memlock.Store).Participant()}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,13 +239,9 @@ func TestCloseDoesNotWaitForAStoreThatHangs(t *testing.T) {
 }
 
 // far is a store on other hosts.
-type far struct{ driver.Driver }
+type far struct{ driver.Store }
 
-func (d far) Guarantees() driver.Guarantees {
-	g := d.Driver.Guarantees()
-	g.CrossHost = true
-	return g
-}
+func (d far) Caps() driver.Caps { return remote(d.Store) }
 
 // TestCloseOfManyLeasesOfAStoreThatHangs: however many there are, all requests have the same
 // time. None begins later, and the error has a bounded length.
@@ -253,9 +255,9 @@ func TestCloseOfManyLeasesOfAStoreThatHangs(t *testing.T) {
 				}
 			}}}
 			d := tap(new(memlock.Store))
-			set(d, &d.release, func(ctx context.Context, ask func() error) error {
+			set(d, &d.release, func(ctx context.Context, ask func() (bool, error)) (bool, error) {
 				<-ctx.Done()
-				return ctx.Err()
+				return false, ctx.Err()
 			})
 			c := open(t, far{d}, opts)
 			for i := range n {
@@ -285,20 +287,19 @@ func TestCloseOfManyLeasesOfAStoreThatHangs(t *testing.T) {
 
 // part is a store of which the part with the names that begin with "dead" does not answer a
 // release.
-type part struct{ driver.Driver }
+type part struct{ driver.Store }
 
-func (d part) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.Driver.TryAcquire(ctx, req)
-	if err == nil && strings.HasPrefix(req.Name, "dead") {
-		return hangingGrant{g}, nil
+func (d part) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
+	if strings.HasPrefix(l.Name, "dead") {
+		return hang(ctx)
 	}
-	return g, err
+	return d.Store.End(ctx, l, how)
 }
 
 // left returns how many names that begin with prefix somebody holds.
 func left(t *testing.T, s *memlock.Store, prefix string) int {
 	t.Helper()
-	infos, err := s.Driver().(driver.Inspector).List(t.Context(), prefix)
+	infos, err := s.Participant().List(t.Context(), prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func left(t *testing.T, s *memlock.Store, prefix string) int {
 func TestCloseOfAStoreWithADeadPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c := open(t, far{part{s.Driver()}}, nil)
+		c := open(t, far{part{s.Participant()}}, nil)
 		const n = 1000
 		for i := range n {
 			acquire(t, c, fmt.Sprint("dead", i))
@@ -334,9 +335,9 @@ func TestCloseBehindACallThatHangs(t *testing.T) {
 		d := tap(s)
 		c := open(t, d, nil)
 		l := acquire(t, c, "a")
-		set(d, &d.try, func(context.Context, func() (driver.Grant, error)) (driver.Grant, error) {
+		set(d, &d.try, func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
 			time.Sleep(5 * time.Second)
-			return nil, driver.ErrUnavailable
+			return driver.Answer{}, driver.ErrUnavailable
 		})
 		go c.TryAcquire(context.Background(), "b")
 		synctest.Wait()
@@ -359,8 +360,8 @@ func TestCloseTellsWaitersBeforeTheirLeasesEnd(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
 			s := new(memlock.Store)
-			held := acquire(t, open(t, s.Driver(), nil), "b")
-			c := open(t, s.Driver(), nil)
+			held := acquire(t, open(t, s.Participant(), nil), "b")
+			c := open(t, s.Participant(), nil)
 			ctx, cancel := acquire(t, c, "a").Context(context.Background())
 			defer cancel()
 			go c.Acquire(context.Background(), "b") // which asks the store
@@ -377,22 +378,14 @@ func TestCloseTellsWaitersBeforeTheirLeasesEnd(t *testing.T) {
 	}
 }
 
-// slowToken is a grant that becomes a lease slowly.
-type slowToken struct{ driver.Grant }
-
-func (g slowToken) Token() uint64 {
-	time.Sleep(time.Second)
-	return g.Grant.Token()
-}
-
 // A call that was granted its lease in the instant of Close has it given back too.
 func TestCloseGivesBackWhatCallsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := tap(s)
-		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
-			g, err := ask()
-			return slowToken{g}, err
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
+			defer time.Sleep(time.Second)
+			return ask()
 		})
 		c := open(t, d, nil)
 		go c.TryAcquire(context.Background(), "a")

@@ -11,21 +11,22 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// Connect is New with the driver that open returns, for the packages of stores. If the store
+// Connect is New with the store that open returns, for the packages of stores. If the store
 // is unavailable at that moment, the client is returned all the same, and calls open again
 // when it is used. Any other error of open, such as for a URL that is wrong, is returned, and so
 // is one that is fs.ErrInvalid or errors.ErrUnsupported: that does not pass.
-// open must bound its time. Each call of it makes another driver.
-func Connect(ctx context.Context, open func(context.Context) (driver.Driver, error), opts *Options) (*Client, error) {
+// open must bound its time. Each call of it makes another store.
+func Connect(ctx context.Context, open func(context.Context) (driver.Store, error), opts *Options) (*Client, error) {
 	ctx = present(ctx)
-	d, err := open(ctx)
+	store, err := open(ctx)
 	switch {
 	case err == nil:
-		c, err := New(d, opts)
+		c, err := New(store, opts)
 		if err != nil {
-			return nil, errors.Join(err, d.Close())
+			return nil, errors.Join(err, store.Close())
 		}
 		return c, nil
 	case ctx.Err() != nil || !errors.Is(only(err), ErrUnavailable) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, errors.ErrUnsupported):
@@ -102,17 +103,17 @@ func (c *Client) connect() {
 	c.dial = nil
 }
 
-// use makes d the client's driver, unless it lacks what the client requires.
-func (c *Client) use(d driver.Driver) error {
-	g := d.Guarantees()
+// use makes store the client's, unless it lacks what the client requires.
+func (c *Client) use(store driver.Store) error {
+	g := store.Caps().Guarantees
 	if missing := g.Missing(c.require); missing != nil {
 		return fmt.Errorf("this store cannot give %s: use another store, or do not require it: %w",
 			strings.Join(missing, ", "), errors.ErrUnsupported)
 	}
-	if r, ok := d.(driver.Reporter); ok {
-		r.OnNews(c.observer.news)
-	}
-	c.driver, c.guarantees = d, g
+	c.store = participant.New(store, participant.Options{
+		Random: c.random.another(), News: c.observer.news, NotEnded: c.observer.notGivenBack,
+	})
+	c.guarantees = g
 	c.connected.Store(true)
 	return nil
 }
@@ -141,16 +142,9 @@ func (c *Client) ping(ctx context.Context) error {
 	defer cancel()
 	asking, stop := context.WithTimeout(asking, requestTimeout)
 	defer stop()
-	var err error
-	switch d := c.driver.(type) {
-	case driver.Inspector:
-		if _, err = d.Inspect(asking, "ping"); errors.Is(err, errors.ErrUnsupported) { // of any name
-			if d, ok := c.driver.(driver.Describer); ok {
-				_, err = d.Describe(asking)
-			}
-		}
-	case driver.Describer:
-		_, err = d.Describe(asking)
+	_, err := c.store.Inspect(asking, "ping")
+	if errors.Is(err, errors.ErrUnsupported) { // of any name
+		_, err = c.store.Describe(asking)
 	}
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: it has not answered for %v", ErrUnavailable, requestTimeout)

@@ -27,7 +27,7 @@ type away struct {
 
 var errDown = fmt.Errorf("%w: %w", pawl.ErrUnavailable, errNet)
 
-func (a *away) open(ctx context.Context) (driver.Driver, error) {
+func (a *away) open(ctx context.Context) (driver.Store, error) {
 	a.opened++
 	select {
 	case <-time.After(a.slow):
@@ -37,15 +37,15 @@ func (a *away) open(ctx context.Context) (driver.Driver, error) {
 	if a.down {
 		return nil, errDown
 	}
-	return &counted{a.Driver(), a}, nil
+	return &counted{a.Participant(), a}, nil
 }
 
 type counted struct {
-	driver.Driver
+	driver.Store
 	store *away
 }
 
-func (d *counted) Close() error { d.store.closed++; return d.Driver.Close() }
+func (d *counted) Close() error { d.store.closed++; return d.Store.Close() }
 
 func connect(t *testing.T, a *away, opts *pawl.Options) *pawl.Client {
 	t.Helper()
@@ -203,7 +203,7 @@ func TestConnectRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, want := range []error{errNet, fmt.Errorf("%w: %w", pawl.ErrUnavailable, pawl.ErrDenied),
 			fmt.Errorf("%w: %w", pawl.ErrUnavailable, fs.ErrInvalid)} {
-			_, err := pawl.Connect(t.Context(), func(context.Context) (driver.Driver, error) { return nil, want }, nil)
+			_, err := pawl.Connect(t.Context(), func(context.Context) (driver.Store, error) { return nil, want }, nil)
 			if err == nil {
 				t.Errorf("Connect = %v; want %v", err, want)
 			}

@@ -5,9 +5,8 @@ package pawl
 import (
 	"context"
 	"slices"
-	"sync"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Context returns a copy of parent that also ends with the lease, and a function that
@@ -117,64 +116,12 @@ func (c *Client) held(ctx context.Context, name string) *Lease {
 	}
 }
 
-// lentContext has the values of one context and the end of another.
-type lentContext struct {
-	context.Context // which ends
-	values          context.Context
-}
-
-// lent returns a context with the values of one context and the end of another, whose
-// own values do not matter.
-func lent(values, ends context.Context) context.Context {
-	if values == context.Background() {
-		return ends
+// untilClose returns a copy of ctx that ends when the client is closed.
+func (c *Client) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Done() == nil {
+		return participant.Lent(ctx, c.ctx), func() {}
 	}
-	return lentContext{ends, values}
-}
-
-// Value asks the context that ends first. Package context looks for a private value of
-// its own there; if it finds that, it makes children without a goroutine.
-func (c lentContext) Value(key any) any {
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.values.Value(key)
-}
-
-// timeouts makes the contexts of requests whose callers set no end. A context for each
-// request would cost more than everything else in a release.
-type timeouts struct {
-	mu     sync.Mutex // guards the fields below
-	ctx    context.Context
-	cancel context.CancelFunc
-	until  driver.Instant // when the next one is due
-	closed bool           // it is the last one
-}
-
-// next returns a context that ends requestTimeout from now, or up to a tenth of it earlier:
-// for so long requests get the same one.
-func (t *timeouts) next() context.Context {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now := driver.Now(); !t.closed && now >= t.until {
-		// The context before ends by itself: requests may still use it.
-		t.ctx, t.cancel = context.WithTimeout(context.Background(), requestTimeout)
-		t.until = now.Add(requestTimeout / 10)
-	}
-	return t.ctx
-}
-
-// close begins the last one, which ends closeTimeout from now.
-func (t *timeouts) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ctx, t.cancel = context.WithTimeout(context.Background(), closeTimeout)
-	t.closed = true
-}
-
-// stop frees the timer when no request is under way any more.
-func (t *timeouts) stop() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.cancel()
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
 }

@@ -24,9 +24,9 @@ func TestReleaseOfAStoreThatHangs(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			leases = append(leases, acquire(t, c, name))
 		}
-		d.release = func(ctx context.Context, _ func() error) error {
+		d.release = func(ctx context.Context, _ func() (bool, error)) (bool, error) {
 			<-ctx.Done()
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 		for _, l := range leases {
 			go func() {
@@ -62,11 +62,11 @@ func TestContextsOfRequests(t *testing.T) {
 			t.Cleanup(cancel)
 			made = append(made, child)
 		}
-		d.try = func(ctx context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+		d.try = func(ctx context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
 			look(ctx)
 			return ask()
 		}
-		d.release = func(ctx context.Context, ask func() error) error {
+		d.release = func(ctx context.Context, ask func() (bool, error)) (bool, error) {
 			look(ctx)
 			return ask()
 		}
@@ -100,7 +100,7 @@ func TestContextsOfRequests(t *testing.T) {
 
 // TestLeaseFrom: a function that gets no lease finds it in its context.
 func TestLeaseFrom(t *testing.T) {
-	a, b := open(t, new(memlock.Store).Driver(), nil), open(t, new(memlock.Store).Driver(), nil)
+	a, b := open(t, new(memlock.Store).Participant(), nil), open(t, new(memlock.Store).Participant(), nil)
 	if l, ok := pawl.LeaseFrom(t.Context()); ok || l != nil {
 		t.Errorf("LeaseFrom = %v, %v without a lease", l, ok)
 	}

@@ -115,7 +115,7 @@ func TestDeadlock(t *testing.T) {
 						all = append(all, hold(t, client, fmt.Sprint("name", i), c.held...))
 					}
 					if c.besides != nil {
-						l := acquire(t, open(t, s.Driver(), nil), "name0", c.besides...)
+						l := acquire(t, open(t, s.Participant(), nil), "name0", c.besides...)
 						defer release(t, l)
 					}
 					for i, x := range all {
@@ -169,8 +169,8 @@ func TestDeadlockErrorText(t *testing.T) {
 func TestDeadlockBehindAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c := open(t, s.Driver(), as("me"))
-		a, b := hold(t, c, "a"), hold(t, open(t, s.Driver(), as("bob")), "b")
+		c := open(t, s.Participant(), as("me"))
+		a, b := hold(t, c, "a"), hold(t, open(t, s.Participant(), as("bob")), "b")
 		ctx, cancel := context.WithCancel(context.Background())
 		go c.Acquire(ctx, "b")
 		synctest.Wait()
@@ -190,8 +190,8 @@ func TestNoDeadlock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := new(memlock.Store)
-				a, b := hold(t, open(t, s.Driver(), as("alice")), "a"), hold(t, open(t, s.Driver(), as("bob")), "b", kind)
-				third := open(t, s.Driver(), as("carol"))
+				a, b := hold(t, open(t, s.Participant(), as("alice")), "a"), hold(t, open(t, s.Participant(), as("bob")), "b", kind)
+				third := open(t, s.Participant(), as("carol"))
 				l := acquire(t, third, "b", kind)
 				if name != "slots" {
 					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -221,11 +221,11 @@ type spied struct {
 }
 
 func spy(s *memlock.Store, saw func(name string)) spied {
-	return spied{slow{Queuer: s.Driver().(driver.Queuer)}, saw}
+	return spied{slow{Store: s.Participant()}, saw}
 }
 
 func (d spied) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	info, err := d.Queuer.(driver.Inspector).Inspect(ctx, name)
+	info, err := d.Store.Inspect(ctx, name)
 	d.saw(name)
 	return info, err
 }
@@ -235,8 +235,8 @@ func (d spied) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 func TestDeadlockIsSeenTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		b := hold(t, open(t, s.Driver(), as("bob")), "b")
-		c := hold(t, open(t, s.Driver(), as("carol")), "c")
+		b := hold(t, open(t, s.Participant(), as("bob")), "b")
+		c := hold(t, open(t, s.Participant(), as("carol")), "c")
 		c.ctx, c.cancel = context.WithCancel(c.ctx)
 		var looks atomic.Int32
 		a := hold(t, open(t, spy(s, func(name string) {
@@ -262,7 +262,7 @@ func TestDeadlockIsSeenTwice(t *testing.T) {
 func TestDeadlockIsOverBetweenTheLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		b := hold(t, open(t, s.Driver(), as("bob")), "b")
+		b := hold(t, open(t, s.Participant(), as("bob")), "b")
 		var giveUp context.CancelFunc
 		b.ctx, giveUp = context.WithCancel(b.ctx)
 		var looks atomic.Int32
@@ -288,7 +288,7 @@ func TestDeadlockIsOverBetweenTheLooks(t *testing.T) {
 func TestLooksForDeadlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		hot := acquire(t, open(t, s.Driver(), nil), "hot")
+		hot := acquire(t, open(t, s.Participant(), nil), "hot")
 		var own, queue atomic.Int32
 		saw := func(name string) {
 			if name == "hot" {
@@ -333,8 +333,8 @@ func TestLooksForDeadlocks(t *testing.T) {
 func TestWaitInDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		a := hold(t, open(t, s.Driver(), as("alice")), "a")
-		b := hold(t, open(t, s.Driver(), as("bob")), "b")
+		a := hold(t, open(t, s.Participant(), as("alice")), "a")
+		b := hold(t, open(t, s.Participant(), as("bob")), "b")
 		a.wait("b", pawl.WaitInDeadlock())
 		b.wait("a", pawl.WaitInDeadlock())
 		time.Sleep(time.Hour)
@@ -357,7 +357,7 @@ func TestWaitInDeadlock(t *testing.T) {
 func TestDeadlockWithAcquireAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		all, b := open(t, s.Driver(), as("alice")), hold(t, open(t, s.Driver(), as("bob")), "b")
+		all, b := open(t, s.Participant(), as("alice")), hold(t, open(t, s.Participant(), as("bob")), "b")
 		go func() {
 			g, err := all.AcquireAll(t.Context(), []string{"b", "a"}, pawl.WaitInDeadlock())
 			if err == nil {
@@ -383,7 +383,7 @@ func TestDeadlockAndTheEnd(t *testing.T) {
 			s := new(memlock.Store)
 			var a, b *crossing
 			var looks atomic.Int32
-			b = hold(t, open(t, s.Driver(), as("bob")), "b")
+			b = hold(t, open(t, s.Participant(), as("bob")), "b")
 			a = hold(t, open(t, spy(s, func(string) {
 				if looks.Add(1) == 4 { // which confirms
 					go a.cancel()
@@ -409,10 +409,10 @@ func TestDeadlockAndTheEnd(t *testing.T) {
 func TestDeadlockWithItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		a := hold(t, open(t, s.Driver(), as("alice")), "a")
-		q := s.Driver().(driver.Queuer)
+		a := hold(t, open(t, s.Participant(), as("alice")), "a")
+		q := s.Participant()
 		a.client = open(t, slow{q, func(ctx context.Context) (*driver.Info, error) {
-			info, err := q.(driver.Inspector).Inspect(ctx, "a")
+			info, err := q.Inspect(ctx, "a")
 			info.Waiters = nil
 			return info, err
 		}}, as("alice"))
@@ -431,8 +431,8 @@ func TestDeadlockWithItself(t *testing.T) {
 func TestNoDeadlockOfALeaseThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c := open(t, s.Driver(), as("alice"))
-		a, b := hold(t, c, "a", pawl.KeepIdle(anHour)), hold(t, open(t, s.Driver(), as("bob")), "b")
+		c := open(t, s.Participant(), as("alice"))
+		a, b := hold(t, c, "a", pawl.KeepIdle(anHour)), hold(t, open(t, s.Participant(), as("bob")), "b")
 		a.ctx = context.WithoutCancel(a.ctx)
 		a.wait("b")
 		heir := &crossing{client: c, ctx: context.Background(), done: make(chan struct{})}

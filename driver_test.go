@@ -15,65 +15,53 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// tapped is a memlock driver whose requests go through hooks. A nil hook lets
-// them through. It is no Queuer, like a plain remote store.
+// tapped is a participant of a memlock store whose requests go through hooks. A nil hook lets
+// them through. It has no queue and shows nothing, like a plain remote store.
 type tapped struct {
-	driver.Driver
+	driver.Store
 	tries, renewals, releases atomic.Int64
 	mu                        sync.Mutex // guards the hooks
-	try                       func(ctx context.Context, ask func() (driver.Grant, error)) (driver.Grant, error)
-	renew                     func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error)
-	release                   func(ctx context.Context, ask func() error) error
+	try                       func(ctx context.Context, ask func() (driver.Answer, error)) (driver.Answer, error)
+	renew                     func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error)
+	release                   func(ctx context.Context, ask func() (bool, error)) (bool, error)
 }
 
-func tap(s *memlock.Store) *tapped { return &tapped{Driver: s.Driver()} }
+func tap(s *memlock.Store) *tapped { return &tapped{Store: s.Participant()} }
 
-// Guarantees says that the store is far away, so that requests have deadlines.
-func (d *tapped) Guarantees() driver.Guarantees {
-	g := d.Driver.Guarantees()
-	g.CrossHost, g.FIFO = true, false
-	return g
+// Caps says that the store is far away, so that requests have deadlines.
+func (d *tapped) Caps() driver.Caps {
+	c := d.Store.Caps()
+	return driver.Caps{Guarantees: driver.Guarantees{Fencing: true, Expiry: c.Expiry, Shared: c.Shared, Slots: c.Slots, CrossHost: true}, LongerTTL: true}
 }
 
-func (d *tapped) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+func (d *tapped) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	d.tries.Add(1)
-	ask := func() (driver.Grant, error) {
-		g, err := d.Driver.TryAcquire(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		return &tappedGrant{g, d}, nil
-	}
+	ask := func() (driver.Answer, error) { return d.Store.Ask(ctx, req) }
 	if f := hook(d, &d.try); f != nil {
 		return f(ctx, ask)
 	}
 	return ask()
 }
 
-type tappedGrant struct {
-	driver.Grant
-	d *tapped
-}
-
-func (g *tappedGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	g.d.renewals.Add(1)
+func (d *tapped) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	d.renewals.Add(1)
 	// A store does not know that a request has been given up.
-	ask := func() (driver.Instant, error) { return g.Grant.Renew(context.WithoutCancel(ctx), ttl) }
-	if f := hook(g.d, &g.d.renew); f != nil {
+	ask := func() (driver.Renewal, error) { return d.Store.Renew(context.WithoutCancel(ctx), l, ttl) }
+	if f := hook(d, &d.renew); f != nil {
 		return f(ctx, ask)
 	}
 	return ask()
 }
 
-func (g *tappedGrant) Release(ctx context.Context) error {
-	g.d.releases.Add(1)
-	ask := func() error {
+func (d *tapped) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
+	d.releases.Add(1)
+	ask := func() (bool, error) {
 		if err := ctx.Err(); err != nil { // which memlock does not look at
-			return err
+			return false, err
 		}
-		return g.Grant.Release(ctx)
+		return d.Store.End(ctx, l, how)
 	}
-	if f := hook(g.d, &g.d.release); f != nil {
+	if f := hook(d, &d.release); f != nil {
 		return f(ctx, ask)
 	}
 	return ask()
@@ -92,7 +80,7 @@ func set[F any](d *tapped, f *F, to F) {
 	*f = to
 }
 
-func open(t testing.TB, d driver.Driver, opts *pawl.Options) *pawl.Client {
+func open(t testing.TB, d driver.Store, opts *pawl.Options) *pawl.Client {
 	t.Helper()
 	c, err := pawl.New(d, opts)
 	if err != nil {

@@ -14,32 +14,24 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// early is a driver whose grants begin with one second of the TTL if the caller renews
+// early is a store whose grants begin with one second of the TTL if the caller renews
 // them.
 type early struct {
-	driver.Driver
+	driver.Store
 	asked []bool // whether each request said so
 	ids   []string
 }
 
 const earlyClaim = time.Second
 
-func (d *early) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+func (d *early) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	d.asked, d.ids = append(d.asked, req.Renewed), append(d.ids, req.Lease)
-	g, err := d.Driver.TryAcquire(ctx, req)
-	if err != nil || !req.Renewed {
-		return g, err
+	ans, err := d.Store.Ask(ctx, req)
+	if err == nil && req.Renewed {
+		ans.Since = ans.Since.Add(earlyClaim - driver.Drift(earlyClaim) - req.TTL + driver.Drift(req.TTL))
 	}
-	since := g.Since().Add(earlyClaim - driver.Drift(earlyClaim) - req.TTL + driver.Drift(req.TTL))
-	return &earlyGrant{g, since}, nil
+	return ans, err
 }
-
-type earlyGrant struct {
-	driver.Grant
-	since driver.Instant
-}
-
-func (g *earlyGrant) Since() driver.Instant { return g.since }
 
 const earlyTTL = 30 * time.Second
 
@@ -51,13 +43,13 @@ func TestEarlyGrantIsRenewedSoon(t *testing.T) {
 		d := tap(new(memlock.Store))
 		began := time.Now()
 		answer := make(chan struct{})
-		set(d, &d.renew, func(_ context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+		set(d, &d.renew, func(_ context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
 			if d.renewals.Load() == 1 {
 				<-answer
 			}
 			return ask()
 		})
-		locks := open(t, &early{Driver: d}, &pawl.Options{TTL: earlyTTL})
+		locks := open(t, &early{Store: d}, &pawl.Options{TTL: earlyTTL})
 		l := acquire(t, locks, "deploy")
 		synctest.Wait()
 		if got, want := time.Until(l.Deadline()), earlyClaim-driver.Drift(earlyClaim); got != want {
@@ -86,17 +78,17 @@ func TestEarlyGrantIsRenewedSoon(t *testing.T) {
 func TestEarlyGrantIsRenewedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
 			switch d.renewals.Load() {
 			case 1: // it hangs
 				<-ctx.Done()
-				return 0, ctx.Err()
+				return driver.Renewal{}, ctx.Err()
 			case 2:
-				return 0, driver.ErrUnavailable
+				return driver.Renewal{}, driver.ErrUnavailable
 			}
 			return ask()
 		})
-		l := acquire(t, open(t, &early{Driver: d}, &pawl.Options{TTL: earlyTTL}), "deploy")
+		l := acquire(t, open(t, &early{Store: d}, &pawl.Options{TTL: earlyTTL}), "deploy")
 		time.Sleep(earlyClaim)
 		if err := l.Err(); err != nil || l.State() != pawl.StateHeld {
 			t.Errorf("the lease is %v, %v; want it renewed by the third attempt", l.State(), err)
@@ -108,7 +100,7 @@ func TestEarlyGrantIsRenewedAgain(t *testing.T) {
 // A lease that is not renewed needs the whole TTL.
 func TestNoRenewIsGrantedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &early{Driver: tap(new(memlock.Store))}
+		d := &early{Store: tap(new(memlock.Store))}
 		l := acquire(t, open(t, d, &pawl.Options{TTL: earlyTTL}), "deploy", pawl.NoRenew())
 		time.Sleep(earlyTTL / 2)
 		if err := l.Err(); err != nil || d.asked[0] {
@@ -128,14 +120,14 @@ func TestNoRenewIsGrantedWhole(t *testing.T) {
 func TestEarlyGrantThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
 			g, err := ask()
 			if d.tries.Load() == 1 {
 				time.Sleep(earlyClaim)
 			}
 			return g, err
 		})
-		e := &early{Driver: d}
+		e := &early{Store: d}
 		l := acquire(t, open(t, e, &pawl.Options{TTL: earlyTTL}), "deploy")
 		if len(e.asked) != 2 || e.asked[1] {
 			t.Errorf("asked for grants that begin early: %v; want one that did, and one that did not", e.asked)
@@ -154,15 +146,15 @@ func TestEarlyGrantThatIsOver(t *testing.T) {
 func TestEarlyGrantThatIsOverIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
 			if d.tries.Load() > 1 {
-				return nil, driver.ErrUnavailable
+				return driver.Answer{}, driver.ErrUnavailable
 			}
 			g, err := ask()
 			time.Sleep(earlyClaim)
 			return g, err
 		})
-		locks := open(t, &early{Driver: d}, &pawl.Options{TTL: earlyTTL})
+		locks := open(t, &early{Store: d}, &pawl.Options{TTL: earlyTTL})
 		if l, err := locks.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrUnavailable) {
 			t.Errorf("TryAcquire = %v, %v; want ErrUnavailable", l, err)
 		}

@@ -59,7 +59,7 @@ func TestElect(t *testing.T) {
 		if n := terms.Load(); n < 10 {
 			t.Errorf("%d terms in a minute", n)
 		}
-		if !isFree(t, open(t, s.Driver(), nil), "a") {
+		if !isFree(t, open(t, s.Participant(), nil), "a") {
 			t.Error("it is held after the last has gone")
 		}
 	})
@@ -70,7 +70,7 @@ func TestElect(t *testing.T) {
 func TestElectWaitsForTheLeaderToStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		boom := errors.New("boom")
 		var running, terms int
 		err := c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {
@@ -101,7 +101,7 @@ func TestElectWaitsForTheLeaderToStop(t *testing.T) {
 func TestElectEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		nothing := func(context.Context, *pawl.Lease) error { return nil }
 		if err := c.Elect(context.Background(), "a", nothing); err != nil {
 			t.Errorf("Elect = %v, want nil: it has resigned", err)
@@ -139,8 +139,8 @@ func TestElectEnds(t *testing.T) {
 func TestElectOutlivesOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		away := func(context.Context, func() (driver.Grant, error)) (driver.Grant, error) {
-			return nil, driver.ErrUnavailable
+		away := func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
+			return driver.Answer{}, driver.ErrUnavailable
 		}
 		d.try = away
 		c := open(t, d, &pawl.Options{TTL: time.Second})
@@ -177,7 +177,7 @@ func TestElectWithTerms(t *testing.T) {
 		var led [3]int
 		var all sync.WaitGroup
 		for i := range led {
-			c := open(t, s.Driver(), nil)
+			c := open(t, s.Participant(), nil)
 			all.Go(func() {
 				_ = c.Elect(ctx, "a", func(ctx context.Context, l *pawl.Lease) error {
 					led[i]++
@@ -201,7 +201,7 @@ func TestElectOutlivesOutagesWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := tap(s)
-		c, other := open(t, d, &pawl.Options{TTL: time.Second}), open(t, s.Driver(), nil)
+		c, other := open(t, d, &pawl.Options{TTL: time.Second}), open(t, s.Participant(), nil)
 		l := acquire(t, other, "a")
 		led := make(chan error)
 		go func() {
@@ -209,7 +209,9 @@ func TestElectOutlivesOutagesWhileItWaits(t *testing.T) {
 		}()
 		time.Sleep(time.Minute)
 		for _, err := range []error{driver.ErrUnavailable, driver.ErrUncertain} {
-			set(d, &d.try, func(context.Context, func() (driver.Grant, error)) (driver.Grant, error) { return nil, err })
+			set(d, &d.try, func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
+				return driver.Answer{}, err
+			})
 			time.Sleep(time.Minute)
 			set(d, &d.try, nil)
 			time.Sleep(time.Minute)
@@ -231,7 +233,7 @@ func TestElectOutlivesOutagesWhileItWaits(t *testing.T) {
 func TestElectBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		var vacant time.Time
 		var pauses []time.Duration
 		_ = c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {
@@ -266,7 +268,7 @@ func TestElectBacksOff(t *testing.T) {
 func TestElectTellsWhoLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		watcher := open(t, s.Driver(), nil)
+		watcher := open(t, s.Participant(), nil)
 		var mu sync.Mutex
 		var heard []string
 		candidate := func(who string, stop context.Context) {
@@ -277,7 +279,7 @@ func TestElectTellsWhoLeads(t *testing.T) {
 					heard = append(heard, who+" "+what)
 				}
 			}
-			c := open(t, s.Driver(), &pawl.Options{Holder: pawl.Holder{Who: who},
+			c := open(t, s.Participant(), &pawl.Options{Holder: pawl.Holder{Who: who},
 				Observer: pawl.Observer{Acquired: note("leads"), Lost: note("has lost"), Released: note("resigns")}})
 			_ = c.Elect(stop, "a", func(ctx context.Context, _ *pawl.Lease) error {
 				<-ctx.Done()
@@ -314,7 +316,7 @@ func TestElectTellsWhoLeads(t *testing.T) {
 }
 
 func TestElectRefusesSeveralLeaders(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	for _, opt := range []pawl.Option{pawl.Shared(), pawl.Slots(1), pawl.Slots(3)} {
 		err := c.Elect(context.Background(), "a", func(context.Context, *pawl.Lease) error {
 			t.Error("it leads")

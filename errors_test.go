@@ -33,18 +33,17 @@ func wantOne(t testing.TB, what string, err error) {
 	}
 }
 
-// failing is a driver that answers every request with one error, once its time has come.
+// failing is a store that answers every request with one error, once its time has come.
 type failing struct {
-	driver.Driver
+	driver.Store
 	err error
 }
 
-func (d *failing) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+func (d *failing) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	if d.err != nil {
-		return nil, d.err
+		return driver.Answer{}, d.err
 	}
-	g, err := d.Driver.TryAcquire(ctx, req)
-	return &failingGrant{g, d}, err
+	return d.Store.Ask(ctx, req)
 }
 
 func (d *failing) Inspect(context.Context, string) (*driver.Info, error) { return nil, d.err }
@@ -55,22 +54,21 @@ func (d *failing) Break(context.Context, string, string, *driver.Holder, string)
 func (d *failing) Describe(context.Context) (*driver.StoreInfo, error) { return nil, d.err }
 func (d *failing) Close() error                                        { return d.err }
 
-type failingGrant struct {
-	driver.Grant
-	d *failing
+func (d *failing) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	if d.err != nil {
+		return driver.Renewal{}, d.err
+	}
+	return d.Store.Renew(ctx, l, ttl)
 }
 
-func (g *failingGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	if g.d.err != nil {
-		return 0, g.d.err
+func (d *failing) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
+	if d.err != nil {
+		return false, d.err
 	}
-	return g.Grant.Renew(ctx, ttl)
+	return d.Store.End(ctx, l, how)
 }
-func (g *failingGrant) Release(context.Context) error           { return g.d.err }
-func (g *failingGrant) Guard(context.Context, any, error) error { return g.d.err }
-func (g *failingGrant) Downgrade(context.Context, *driver.Request) (driver.Grant, error) {
-	return nil, g.d.err
-}
+
+func (d *failing) Guard(context.Context, driver.Ref, uint64, any, error) error { return d.err }
 
 // TestOutcomesAreDisjoint: whatever a store returns, every error of this package is one outcome.
 func TestOutcomesAreDisjoint(t *testing.T) {
@@ -85,7 +83,7 @@ func TestOutcomesAreDisjoint(t *testing.T) {
 
 func disjoint(t *testing.T, err error) {
 	ctx := t.Context()
-	d := &failing{Driver: new(memlock.Store).Driver()}
+	d := &failing{Store: new(memlock.Store).Participant()}
 	c, _ := pawl.New(d, nil)
 	want := func(what string, err error) {
 		t.Helper()
@@ -183,7 +181,7 @@ func TestNothingPanics(t *testing.T) {
 	if _, err := pawl.New(nil, nil); err == nil || !strings.Contains(err.Error(), "use Open") {
 		t.Errorf("New without a driver: %v", err)
 	}
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	for what, err := range map[string]error{"Do": c.Do(ctx, "a", nil), "TryDo": c.TryDo(ctx, "a", nil), "Elect": c.Elect(ctx, "a", nil)} {
 		if err == nil || !strings.Contains(err.Error(), `"a": the function to call is nil`) {
 			t.Errorf("%s without a function: %v", what, err)
@@ -219,7 +217,7 @@ func TestNothingPanics(t *testing.T) {
 // TestTTLOfZero: 0 is the default, as in Options.
 func TestTTLOfZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := acquire(t, open(t, new(memlock.Store).Driver(), &pawl.Options{TTL: time.Minute}), "a", pawl.TTL(0))
+		l := acquire(t, open(t, new(memlock.Store).Participant(), &pawl.Options{TTL: time.Minute}), "a", pawl.TTL(0))
 		if left := time.Until(l.Deadline()); left < 59*time.Second || left > time.Minute {
 			t.Errorf("with TTL(0) a lease lasts for %v; want the minute of Options.TTL", left)
 		}

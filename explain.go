@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // lookWithin bounds the time in which a call that gives up waiting looks for the holder
@@ -56,32 +57,53 @@ func present(ctx context.Context) context.Context {
 	return ctx
 }
 
-// patience is the context of one wait at the store.
+// patience is one wait at the store. When the caller's context ends, the error says who has the name and which
+// place the caller had, or that the store is in quarantine. So the client looks first, while the place in the queue
+// exists, and then ends the wait.
 type patience struct {
-	context.Context // for the store
-	stop            context.CancelFunc
-	why             atomic.Pointer[error] // what the call waits for, as was seen last
+	client *Client
+	ctx    context.Context // of the caller
+	name   string
+	why    atomic.Pointer[error] // what the call waits for, as was seen last
 }
 
-// patience begins a wait at the store until ctx ends or the client is closed. When ctx
-// ends, the caller's error says who has the name and which place the caller had, or that
-// the store is in quarantine. So the client looks first, while the place in the queue
-// exists, and then ends the request.
-func (c *Client) patience(ctx context.Context, req *driver.Request) *patience {
-	p := &patience{Context: lent(ctx, c.ctx), stop: func() {}}
-	if ctx.Done() == nil {
-		return p
+// ask asks the store until it grants.
+func (c *Client) ask(ctx context.Context, req *driver.Request) (*participant.Lease, error) {
+	p := &patience{client: c, ctx: ctx, name: req.Name}
+	lease, err := c.store.AcquireWith(ctx, req, p)
+	if err != nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ctx.Err())) {
+		err = p.gaveUp(err)
 	}
-	inner, cancel := context.WithCancel(p.Context)
-	p.Context = inner
-	unwatch := context.AfterFunc(ctx, func() {
-		if why := c.look(inner, req.Name); why != nil {
+	return lease, err
+}
+
+// Begin returns the context of the wait: it ends a little after that of the caller, or when the client is closed.
+func (p *patience) Begin() (context.Context, func()) {
+	inner := participant.Lent(p.ctx, p.client.ctx)
+	if p.ctx.Done() == nil {
+		return inner, func() {}
+	}
+	inner, cancel := context.WithCancel(inner)
+	unwatch := context.AfterFunc(p.ctx, func() {
+		if why := p.client.look(inner, p.name); why != nil {
 			p.why.Store(&why)
 		}
 		cancel()
 	})
-	p.stop = func() { unwatch(); cancel() }
-	return p
+	return inner, func() { unwatch(); cancel() }
+}
+
+// gaveUp returns the error of a call whose context has ended, with what was seen last as the reason to wait. A store
+// without a queue says that in its answers.
+func (p *patience) gaveUp(err error) error {
+	var held *HeldError
+	switch why := p.why.Load(); {
+	case why != nil:
+		return left(p.ctx, *why)
+	case errors.As(err, &held):
+		return left(p.ctx, held)
+	}
+	return left(p.ctx, nil)
 }
 
 // look is one request for which several calls wait.
@@ -91,13 +113,9 @@ type look struct {
 }
 
 // look asks the store what a call for name waits for; see obstacle. It asks nothing once
-// ctx has ended, as the caller may have returned (patience.stop does not wait), nor once
+// ctx has ended, as the caller may have returned (the wait does not), nor once
 // the client is closed, as Close does not wait for what begins now.
 func (c *Client) look(ctx context.Context, name string) error {
-	in, ok := c.driver.(driver.Inspector)
-	if !ok {
-		return nil
-	}
 	c.mu.Lock()
 	if ctx.Err() != nil || c.closed {
 		c.mu.Unlock()
@@ -110,7 +128,7 @@ func (c *Client) look(ctx context.Context, name string) error {
 		c.background.Go(func() { // a call waits for it, and Close waits for the call
 			ctx, cancel := context.WithTimeout(c.ctx, lookWithin)
 			defer cancel()
-			l.why = c.obstacle(ctx, in, name)
+			l.why = c.obstacle(ctx, name)
 			c.mu.Lock()
 			delete(c.looks, name)
 			c.mu.Unlock()
@@ -130,23 +148,19 @@ func (c *Client) look(ctx context.Context, name string) error {
 // obstacle asks the store who has name and which place this client has in the queue, or,
 // if nobody has it, whether the store is in quarantine. It returns nil if neither is the
 // case or the store does not say.
-func (c *Client) obstacle(ctx context.Context, in driver.Inspector, name string) error {
-	info, err := in.Inspect(ctx, name)
+func (c *Client) obstacle(ctx context.Context, name string) error {
+	info, err := c.store.Inspect(ctx, name)
 	if err != nil {
 		return nil
 	}
 	if len(info.Holders) > 0 {
 		held := &HeldError{Info: info}
-		if c.driver.Guarantees().FIFO { // else the queue says nothing of the order
+		if c.guarantees.FIFO { // else the queue says nothing of the order
 			held.Place = c.place(info)
 		}
 		return held
 	}
-	d, ok := c.driver.(driver.Describer)
-	if !ok {
-		return nil
-	}
-	if is, err := d.Describe(ctx); err == nil && is.Closed > 0 {
+	if is, err := c.store.Describe(ctx); err == nil && is.Closed > 0 {
 		return &ClosedError{Left: is.Closed, MaxTTL: is.MaxTTL, SetBy: is.SetBy}
 	}
 	return nil
@@ -186,22 +200,4 @@ func (c *Client) quit(p *place) (called bool, why error) {
 		held.Place += ahead
 	}
 	return false, &held
-}
-
-// gaveUp returns the error of a call whose context has ended, with what the store named
-// last as the reason to wait.
-func (p *patience) gaveUp(ctx context.Context) error {
-	if why := p.why.Load(); why != nil {
-		return left(ctx, *why)
-	}
-	return left(ctx, nil)
-}
-
-// saw notes what a store without a queue has answered.
-func (p *patience) saw(err error) {
-	var held *HeldError
-	if errors.As(err, &held) && held.Info != nil && len(held.Info.Holders) > 0 {
-		why := error(held)
-		p.why.Store(&why)
-	}
 }

@@ -40,7 +40,7 @@ func gaveUp(t *testing.T, c *pawl.Client, name string, cause error) (*pawl.HeldE
 func TestTimeoutTellsTheHolderAndThePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		a, b, c := open(t, s.Driver(), as("alice")), open(t, s.Driver(), as("bob")), open(t, s.Driver(), as("carol"))
+		a, b, c := open(t, s.Participant(), as("alice")), open(t, s.Participant(), as("bob")), open(t, s.Participant(), as("carol"))
 		l := acquire(t, a, "deploy", pawl.Why("release 7"))
 		time.Sleep(3 * time.Second)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -48,7 +48,7 @@ func TestTimeoutTellsTheHolderAndThePlace(t *testing.T) {
 		synctest.Wait()
 		go c.Acquire(ctx, "deploy")
 		synctest.Wait()
-		d := open(t, s.Driver(), as("dave"))
+		d := open(t, s.Participant(), as("dave"))
 		boom := errors.New("the shift is over")
 		for _, test := range []struct {
 			c     *pawl.Client
@@ -81,7 +81,7 @@ func TestTimeoutTellsTheHolderAndThePlace(t *testing.T) {
 func TestTimeoutTellsWhatAStoreWithoutAQueueSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		release := acquire(t, open(t, s.Driver(), as("alice")), "deploy").Release
+		release := acquire(t, open(t, s.Participant(), as("alice")), "deploy").Release
 		held, _ := gaveUp(t, open(t, tap(s), as("bob")), "deploy", nil)
 		if held.Info.Holders[0].Who != "alice" || held.Place != 0 {
 			t.Errorf("told of %+v, place %d", held.Info.Holders[0], held.Place)
@@ -92,7 +92,7 @@ func TestTimeoutTellsWhatAStoreWithoutAQueueSaid(t *testing.T) {
 
 // slow is a memlock with a queue whose Inspect hangs.
 type slow struct {
-	driver.Queuer
+	driver.Store
 	inspect func(ctx context.Context) (*driver.Info, error)
 }
 
@@ -107,18 +107,18 @@ func (d slow) Break(ctx context.Context, name, lease string, by *driver.Holder, 
 // unordered is a memlock that does not promise to serve its waiters in order.
 type unordered struct{ slow }
 
-func (d unordered) Guarantees() driver.Guarantees {
-	g := d.slow.Guarantees()
-	g.FIFO = false
-	return g
+func (d unordered) Caps() driver.Caps {
+	c := d.slow.Caps()
+	c.FIFO = false
+	return c
 }
 
 func TestTimeoutTellsNoPlaceWithoutOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		l := acquire(t, open(t, s.Driver(), as("alice")), "deploy")
-		in := s.Driver().(driver.Inspector)
-		bob := open(t, unordered{slow{s.Driver().(driver.Queuer), func(ctx context.Context) (*driver.Info, error) { return in.Inspect(ctx, "deploy") }}}, as("bob"))
+		l := acquire(t, open(t, s.Participant(), as("alice")), "deploy")
+		in := s.Participant()
+		bob := open(t, unordered{slow{s.Participant(), func(ctx context.Context) (*driver.Info, error) { return in.Inspect(ctx, "deploy") }}}, as("bob"))
 		held, _ := gaveUp(t, bob, "deploy", nil)
 		if held.Info.Holders[0].Who != "alice" || len(held.Info.Waiters) != 1 || held.Place != 0 {
 			t.Errorf("told of %+v, place %d; want alice, one waiter and no place", held.Info, held.Place)
@@ -130,8 +130,8 @@ func TestTimeoutTellsNoPlaceWithoutOrder(t *testing.T) {
 func TestTimeoutWaitsForNoStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		l := acquire(t, open(t, s.Driver(), nil), "deploy")
-		c := open(t, slow{s.Driver().(driver.Queuer), func(ctx context.Context) (*driver.Info, error) {
+		l := acquire(t, open(t, s.Participant(), nil), "deploy")
+		c := open(t, slow{s.Participant(), func(ctx context.Context) (*driver.Info, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}}, nil)
@@ -156,8 +156,8 @@ func TestTimeoutWaitsForNoStore(t *testing.T) {
 func TestGrantWhileLookingIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		l := acquire(t, open(t, s.Driver(), nil), "deploy")
-		c := open(t, slow{s.Driver().(driver.Queuer), func(ctx context.Context) (*driver.Info, error) {
+		l := acquire(t, open(t, s.Participant(), nil), "deploy")
+		c := open(t, slow{s.Participant(), func(ctx context.Context) (*driver.Info, error) {
 			release(t, l)
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -169,7 +169,7 @@ func TestGrantWhileLookingIsPutBack(t *testing.T) {
 			t.Fatalf("Acquire = %v, %v; want the context's error", got, err) // a lease that is held would be renewed for ever
 		}
 		synctest.Wait()
-		release(t, acquire(t, open(t, s.Driver(), nil), "deploy"))
+		release(t, acquire(t, open(t, s.Participant(), nil), "deploy"))
 	})
 }
 
@@ -177,7 +177,7 @@ func TestGrantWhileLookingIsPutBack(t *testing.T) {
 func TestNoLookAfterTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		d := slow{new(memlock.Store).Driver().(driver.Queuer), func(ctx context.Context) (*driver.Info, error) {
+		d := slow{new(memlock.Store).Participant(), func(ctx context.Context) (*driver.Info, error) {
 			looks++
 			return &driver.Info{Name: "a", Holders: []driver.Held{{Lease: "x"}}}, nil
 		}}
@@ -200,7 +200,7 @@ func TestNoLookAfterTheCall(t *testing.T) {
 
 func TestNoContextIsOneWithoutAnEnd(t *testing.T) {
 	s := new(memlock.Store)
-	c, err := pawl.New(s.Driver(), nil)
+	c, err := pawl.New(s.Participant(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestPanicInReleaseDoesNotStopClose(t *testing.T) {
 		d := tap(new(memlock.Store))
 		c := open(t, d, nil)
 		l := acquire(t, c, "a")
-		set(d, &d.release, func(context.Context, func() error) error { panic("boom") })
+		set(d, &d.release, func(context.Context, func() (bool, error)) (bool, error) { panic("boom") })
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -257,7 +257,7 @@ func TestPanicInReleaseDoesNotStopClose(t *testing.T) {
 }
 
 func TestClosedClientSaysSo(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	c.Close()
 	ctx := context.Background()
 	work := func(context.Context, *pawl.Lease) error { return nil }
@@ -283,16 +283,11 @@ type closed struct {
 	left time.Duration
 }
 
-func (d closed) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
+func (d closed) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	return driver.Answer{Closed: d.left, Free: -1}, ctx.Err()
 }
 
-func (d closed) Guarantees() driver.Guarantees {
-	g := d.Queuer.Guarantees()
-	g.CrossHost = true
-	return g
-}
+func (d closed) Caps() driver.Caps { return remote(d.Store) }
 
 func (d closed) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	return &driver.StoreInfo{MaxTTL: 10 * time.Minute, SetBy: &driver.Holder{Who: "alice"}, Closed: d.left}, nil
@@ -302,7 +297,7 @@ func TestTimeoutTellsTheQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := func(context.Context) (*driver.Info, error) { return new(driver.Info), nil }
 		open := func(left time.Duration) *pawl.Client {
-			return open(t, closed{slow{new(memlock.Store).Driver().(driver.Queuer), free}, left}, nil)
+			return open(t, closed{slow{new(memlock.Store).Participant(), free}, left}, nil)
 		}
 		wait := func(c *pawl.Client, long time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), long)
@@ -337,22 +332,18 @@ func TestTimeoutTellsTheQuarantine(t *testing.T) {
 }
 
 // dead is a store that no longer answers its waiters.
-type dead struct{ driver.Queuer }
+type dead struct{ driver.Store }
 
-func (d dead) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+func (d dead) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	time.Sleep(req.TTL)
-	return nil, &driver.SilentError{For: req.TTL, Err: errors.New("no answer")}
+	return driver.Answer{}, &driver.Failure{Err: errors.New("no answer"), Maybe: true, Silent: true}
 }
 
-func (d dead) Guarantees() driver.Guarantees {
-	g := d.Queuer.Guarantees()
-	g.CrossHost = true
-	return g
-}
+func (d dead) Caps() driver.Caps { return remote(d.Store) }
 
 func TestOutageOfAWaiterIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, dead{new(memlock.Store).Driver().(driver.Queuer)}, nil)
+		c := open(t, dead{new(memlock.Store).Participant()}, nil)
 		began := time.Now()
 		_, err := c.Acquire(context.Background(), "a", pawl.TTL(3*time.Second))
 		var out *pawl.SilentError
@@ -368,7 +359,7 @@ func TestOutageOfAWaiterIsTold(t *testing.T) {
 func TestSuspectLeaseHasAReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
 			time.Sleep(25 * time.Second) // and does not look at ctx
 			return ask()
 		})

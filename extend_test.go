@@ -22,10 +22,10 @@ func TestRenewalDoesNotUndoAnExtendThatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := tap(s)
-		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
 			if d.renewals.Load() > 1 {
 				ask() // obeyed, but the answer is lost
-				return 0, errNet
+				return driver.Renewal{}, errNet
 			}
 			since, err := ask()
 			time.Sleep(700 * time.Millisecond) // the answer to Extend travels
@@ -40,7 +40,7 @@ func TestRenewalDoesNotUndoAnExtendThatIsUnderWay(t *testing.T) {
 		if n := d.renewals.Load(); n != 1 || l.State() != pawl.StateHeld {
 			t.Errorf("%d requests and the lease is %v; want Extend's only, and held", n, l.State())
 		}
-		next := acquire(t, open(t, s.Driver(), nil), "a")
+		next := acquire(t, open(t, s.Participant(), nil), "a")
 		if l.Err() == nil && next.Err() == nil {
 			t.Errorf("two trusted holders, the first with %v left", time.Until(l.Deadline()))
 		}
@@ -52,11 +52,11 @@ func TestRenewalThatArrivesLateDoesNotShorten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := tap(s)
-		var late atomic.Pointer[func() (driver.Instant, error)] // of the last renewal
-		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+		var late atomic.Pointer[func() (driver.Renewal, error)] // of the last renewal
+		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
 			late.Store(&ask)
 			<-ctx.Done()
-			return 0, ctx.Err()
+			return driver.Renewal{}, ctx.Err()
 		})
 		l := acquire(t, open(t, d, &pawl.Options{TTL: 3 * time.Second}), "a")
 		time.Sleep(1600 * time.Millisecond) // the first renewal has been given up
@@ -68,7 +68,7 @@ func TestRenewalThatArrivesLateDoesNotShorten(t *testing.T) {
 		if _, err := (*late.Load())(); err != nil {
 			t.Fatal(err)
 		}
-		next := acquire(t, open(t, s.Driver(), nil), "a")
+		next := acquire(t, open(t, s.Participant(), nil), "a")
 		if l.Err() == nil && next.Err() == nil {
 			t.Errorf("two trusted holders, the first with %v left", time.Until(l.Deadline()))
 		}
@@ -76,9 +76,9 @@ func TestRenewalThatArrivesLateDoesNotShorten(t *testing.T) {
 }
 
 func hangRenewals(d *tapped) {
-	set(d, &d.renew, func(ctx context.Context, _ func() (driver.Instant, error)) (driver.Instant, error) {
+	set(d, &d.renew, func(ctx context.Context, _ func() (driver.Renewal, error)) (driver.Renewal, error) {
 		<-ctx.Done()
-		return 0, ctx.Err()
+		return driver.Renewal{}, ctx.Err()
 	})
 }
 
@@ -181,7 +181,7 @@ func TestExtendEndsWithTheLease(t *testing.T) {
 }
 
 func TestDurationsBeyondAllBounds(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	for _, opt := range []pawl.Option{pawl.MaxHold(math.MaxInt64), pawl.TTL(math.MaxInt64)} {
 		l := acquire(t, c, "a", opt)
 		if err := errors.Join(l.Err(), l.Extend(context.Background(), math.MaxInt64), l.Err()); err != nil {
@@ -196,9 +196,9 @@ func TestDurationsBeyondAllBounds(t *testing.T) {
 func TestRefusedExtendLeavesTheLeaseAsItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
 			if d.renewals.Load() == 1 {
-				return 0, errors.ErrUnsupported
+				return driver.Renewal{}, errors.ErrUnsupported
 			}
 			return ask()
 		})
@@ -220,7 +220,7 @@ func TestExtendWithinMaxHold(t *testing.T) {
 	for _, noExpiry := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &memlock.Store{NoExpiry: noExpiry}
-			l := acquire(t, open(t, s.Driver(), nil), "a", pawl.NoRenew(), pawl.TTL(20*time.Second), pawl.MaxHold(time.Minute))
+			l := acquire(t, open(t, s.Participant(), nil), "a", pawl.NoRenew(), pawl.TTL(20*time.Second), pawl.MaxHold(time.Minute))
 			began := time.Now()
 			for range 3 {
 				time.Sleep(15 * time.Second)
@@ -245,7 +245,7 @@ func TestExtendWithinMaxHold(t *testing.T) {
 func TestNoRenewWhereLeasesDoNotExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &memlock.Store{NoExpiry: true}
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, c, "a", pawl.NoRenew(), pawl.TTL(10*time.Second))
 		time.Sleep(5 * time.Second)
 		if err := l.Extend(context.Background(), 20*time.Second); err != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/internal/schedule"
 	"github.com/pawl-go/pawl/internal/trust"
 )
@@ -14,7 +15,7 @@ import (
 // what happens to it; this file carries that out.
 type grant struct {
 	client *Client
-	store  driver.Grant
+	remote *participant.Lease // as the store knows it
 	name   string
 	id     string
 	keeps  bool // the store tells if others want the name
@@ -30,22 +31,16 @@ type grant struct {
 }
 
 // lease makes the first lease of a grant.
-func (c *Client) lease(req *driver.Request, set settings, store driver.Grant) *Lease {
-	g := &grant{client: c, store: store, name: req.Name, id: req.Lease}
-	terms := trust.Grant{Expires: c.guarantees.Expiry, Since: store.Since()}
-	if r, ok := store.(driver.Reserver); ok {
-		terms.Tokens, terms.Others = r.Reserved()
-	}
-	if _, ok := store.(driver.Recallable); ok && req.Keeps {
-		g.keeps, terms.Recalls = true, true
-	}
-	c.tokens.saw(req.Name, store.Token())
+func (c *Client) lease(req *driver.Request, set settings, remote *participant.Lease) *Lease {
+	g := &grant{client: c, remote: remote, name: req.Name, id: remote.ID(), keeps: req.Keeps}
+	terms := trust.Grant{Expires: c.guarantees.Expiry, Since: remote.Since(), Recalls: req.Keeps}
+	terms.Tokens, terms.Others = remote.Reserved()
 	now := driver.Now()
-	if took := now.Sub(max(store.Since(), set.began)); took > set.ttl/roundTrips && c.guarantees.Expiry {
+	if took := now.Sub(max(remote.Since(), set.began)); took > set.ttl/roundTrips && c.guarantees.Expiry {
 		c.measure(req.Name, set.ttl)
 	}
 	g.item.Of, g.present = g, &g.first
-	g.first = Lease{grant: g, token: Token(store.Token()), began: now, asked: set.asked(), trust: trust.Begin(set.terms(), terms, now, c.random.chance())}
+	g.first = Lease{grant: g, token: Token(remote.Token()), began: now, asked: set.asked(), trust: trust.Begin(set.terms(), terms, now, c.random.chance())}
 	c.observer.acquired(&g.first, now.Sub(set.began))
 	return &g.first
 }

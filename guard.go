@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // Guard binds a transaction on the database of the store to the lease: what tx writes is
@@ -43,16 +41,15 @@ func (l *Lease) Guard(ctx context.Context, tx any) error {
 func (l *Lease) guard(ctx context.Context, tx any) error {
 	l.check()
 	err := l.ended()
-	g, ok := l.grant.store.(driver.Guarder)
-	switch {
-	case !ok && err == nil:
+	switch guards := l.grant.remote.Guards(); {
+	case !guards && err == nil:
 		return fmt.Errorf("this store cannot guard a transaction; pglock can: %w", errors.ErrUnsupported)
-	case !ok:
+	case !guards:
 		return err
 	case err == nil && !l.keep(): // else the lease is not handed over without the store from now on
 		if err = l.ended(); err == nil {
 			err = ErrReleased
 		}
 	}
-	return g.Guard(ctx, tx, err)
+	return l.grant.remote.Guard(ctx, tx, err)
 }

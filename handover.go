@@ -57,11 +57,7 @@ func (l *Lease) handOver() bool {
 
 // reserves reports whether the grant may go to another lease without the store.
 func (g *grant) reserves() bool {
-	r, ok := g.store.(driver.Reserver)
-	if !ok {
-		return false
-	}
-	left, _ := r.Reserved()
+	left, _ := g.remote.Reserved()
 	return left > 0
 }
 

@@ -17,14 +17,14 @@ import (
 // it is read.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	ctx = present(ctx)
-	in, err := c.inspector(ctx)
+	err := c.usable(ctx)
 	if err == nil {
 		err = driver.CheckName(name)
 	}
 	if err != nil {
 		return nil, c.opError(ctx, "inspect", driver.Shorten(name), err)
 	}
-	info, err := in.Inspect(ctx, name)
+	info, err := c.store.Inspect(ctx, name)
 	if err != nil {
 		return nil, c.opError(ctx, "inspect", name, err)
 	}
@@ -61,11 +61,10 @@ func (c *Client) inLine(name string) (all []*waiter) {
 // an error it returns the names that it could read, if any.
 func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	ctx = present(ctx)
-	in, err := c.inspector(ctx)
-	if err != nil {
+	if err := c.usable(ctx); err != nil {
 		return nil, c.opError(ctx, "list", driver.Shorten(prefix), err)
 	}
-	infos, err := in.List(ctx, prefix)
+	infos, err := c.store.List(ctx, prefix)
 	for _, info := range infos {
 		c.showIdle(info)
 	}
@@ -76,21 +75,13 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 }
 
 // Store describes the store itself: the longest TTL on which its clients have agreed,
-// and whether it grants nothing for a while. It changes nothing. The error is
-// errors.ErrUnsupported if the store has no such state.
+// and whether it grants nothing for a while. It changes nothing.
 func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	ctx = present(ctx)
-	if c.ctx.Err() != nil {
-		return nil, &Error{Op: "describe", Err: ErrClosed}
-	}
-	if err := c.ready(ctx); err != nil {
+	if err := c.usable(ctx); err != nil {
 		return nil, c.opError(ctx, "describe", "", err)
 	}
-	d, ok := c.driver.(driver.Describer)
-	if !ok {
-		return nil, &Error{"describe", "", fmt.Errorf("this store has no state of its own: %w", errors.ErrUnsupported)}
-	}
-	info, err := d.Describe(ctx)
+	info, err := c.store.Describe(ctx)
 	if err != nil {
 		return nil, c.opError(ctx, "describe", "", err)
 	}
@@ -108,7 +99,7 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 // lease there that is released only after the goroutine has returned.
 func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	ctx = present(ctx)
-	in, err := c.inspector(ctx)
+	err := c.usable(ctx)
 	switch {
 	case err != nil:
 	case lease == "":
@@ -121,10 +112,10 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	if err != nil {
 		return c.opError(ctx, "break", driver.Shorten(name), err)
 	}
-	if err := in.Break(ctx, name, lease, c.holder, why); err != nil && err == ctx.Err() {
+	if err := c.store.Break(ctx, name, lease, c.holder, why); err != nil && err == ctx.Err() {
 		return c.opError(ctx, "break", name, err)
 	} else if err != nil {
-		// Unlike opError, it keeps the driver's error after the end of ctx: that may
+		// Unlike opError, it keeps the store's error after the end of ctx: that may
 		// say why the victim has not let go.
 		return &Error{"break", name, err}
 	}
@@ -132,15 +123,10 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	return nil
 }
 
-func (c *Client) inspector(ctx context.Context) (driver.Inspector, error) {
+// usable connects to the store.
+func (c *Client) usable(ctx context.Context) error {
 	if c.ctx.Err() != nil {
-		return nil, ErrClosed
+		return ErrClosed
 	}
-	if err := c.ready(ctx); err != nil {
-		return nil, err
-	}
-	if in, ok := c.driver.(driver.Inspector); ok {
-		return in, nil
-	}
-	return nil, fmt.Errorf("this store cannot say who holds what: %w", errors.ErrUnsupported)
+	return c.ready(ctx)
 }

@@ -20,7 +20,7 @@ func TestInspectShowsWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		who := pawl.Holder{Who: "me", User: "u", Host: "h", PID: 1, Command: "c"}
-		c, other := open(t, s.Driver(), &pawl.Options{Holder: who}), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), &pawl.Options{Holder: who}), open(t, s.Participant(), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		a := acquire(t, other, "b") // which c asks the store for

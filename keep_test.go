@@ -31,7 +31,7 @@ func TestHangingStoreGetsFewRenewalsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
 		var now, most atomic.Int64
-		set(d, &d.renew, func(ctx context.Context, _ func() (driver.Instant, error)) (driver.Instant, error) {
+		set(d, &d.renew, func(ctx context.Context, _ func() (driver.Renewal, error)) (driver.Renewal, error) {
 			for n := now.Add(1); ; {
 				m := most.Load()
 				if n <= m || most.CompareAndSwap(m, n) {
@@ -40,7 +40,7 @@ func TestHangingStoreGetsFewRenewalsAtOnce(t *testing.T) {
 			}
 			defer now.Add(-1)
 			<-ctx.Done()
-			return 0, ctx.Err()
+			return driver.Renewal{}, ctx.Err()
 		})
 		const ttl = 10 * time.Second
 		began := time.Now()
@@ -60,7 +60,7 @@ func TestHangingStoreGetsFewRenewalsAtOnce(t *testing.T) {
 func TestSlowStoreRenewsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		set(d, &d.renew, func(_ context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+		set(d, &d.renew, func(_ context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
 			since, err := ask()
 			time.Sleep(time.Second)
 			return since, err

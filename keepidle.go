@@ -3,7 +3,6 @@
 package pawl
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -45,7 +44,7 @@ func (c *Client) checkKeepIdle(s settings) error {
 	case s.minHold > 0:
 		return errors.New("KeepIdle and MinHold together: one keeps the name from others, the other gives it to them; leave one out")
 	}
-	if r, ok := c.driver.(driver.Recaller); !ok || !r.Recalls() {
+	if !c.store.Caps().Keeps {
 		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name; redislock (not with Mode Efficiency), pglock, etcdlock and memlock can: %w", errors.ErrUnsupported)
 	}
 	return nil
@@ -115,8 +114,7 @@ func (c *Client) heed(l *Lease) {
 	if !l.grant.keeps {
 		return
 	}
-	r := l.grant.store.(driver.Recallable)
-	r.OnWanted(func(driver.Recall) {
+	l.grant.remote.OnWanted(func() {
 		unused := l.grant.wanted()
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -135,37 +133,6 @@ func (g *grant) wanted() *Lease {
 		return g.present
 	}
 	return nil
-}
-
-// recallWithin is how long TryAcquire asks for a lease that may be kept, besides the time of
-// four requests, but a second at most, before it takes it for held. If nobody uses it, its
-// client gives it back in the time of two.
-const recallWithin = 100 * time.Millisecond
-
-// recall is attempt, but does not take a lease for held that nobody uses.
-func (c *Client) recall(ctx context.Context, req *driver.Request) (driver.Grant, *driver.Request, error) {
-	began := driver.Now()
-	grant, req, err := c.attempt(ctx, req, c.driver.TryAcquire)
-	if !mayBeKept(err) {
-		return grant, req, err
-	}
-	asked := driver.Now()
-	within := recallWithin + min(4*asked.Sub(began), time.Second)
-	for pause := recallWithin / 400; mayBeKept(err) && driver.Now().Sub(asked) < within; pause = min(2*pause, recallWithin/8) {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, req, ctx.Err()
-		}
-		grant, req, err = c.attempt(ctx, renamed(req), c.driver.TryAcquire)
-	}
-	return grant, req, err
-}
-
-// mayBeKept reports whether a lease is in the way that its client may only keep.
-func mayBeKept(err error) bool {
-	var held *HeldError
-	return errors.As(err, &held) && held.Info != nil && len(held.Info.Holders) == 1 && held.Info.Holders[0].Keeps
 }
 
 // showIdle notes in what the store shows that this client keeps it and nobody uses it.

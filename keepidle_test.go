@@ -18,81 +18,41 @@ import (
 // recalling is a memlock driver that counts its requests, and that can be deaf to others
 // who want a name.
 type recalling struct {
-	participant
+	driver.Store
 	requests, renewals atomic.Int64
 	deaf               atomic.Bool
 	stuck              atomic.Pointer[chan struct{}] // releases wait until it is closed
-	slow               time.Duration                 // of the first TryAcquire
+	slow               time.Duration                 // of the first request
 }
 
-type participant interface {
-	driver.Queuer
-	driver.Inspector
-	driver.Recaller
-}
+func recall(s *memlock.Store) *recalling { return &recalling{Store: s.Participant()} }
 
-func recall(s *memlock.Store) *recalling {
-	return &recalling{participant: s.Driver().(participant)}
-}
-
-func (d *recalling) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+func (d *recalling) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	if d.requests.Add(1) == 1 {
 		time.Sleep(d.slow)
 	}
-	return d.grant(d.participant.TryAcquire(ctx, req))
+	return d.Store.Ask(ctx, req)
 }
 
-func (d *recalling) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	d.requests.Add(1)
-	return d.grant(d.participant.Acquire(ctx, req))
-}
-
-func (d *recalling) grant(g driver.Grant, err error) (driver.Grant, error) {
-	if err != nil {
-		return nil, err
-	}
-	if r, ok := g.(recallable); ok {
-		return &recallGrant{&countedGrant{g, d}, r}, nil
-	}
-	return &countedGrant{g, d}, nil
-}
-
-type recallable interface {
-	driver.Notifier
-	driver.Reserver
-	driver.Recallable
-}
-
-type recallGrant struct {
-	*countedGrant
-	recallable
-}
-
-func (g *recallGrant) OnWanted(f func(driver.Recall)) {
-	g.recallable.OnWanted(func(how driver.Recall) {
-		if !g.d.deaf.Load() {
-			f(how)
+func (d *recalling) Listen(f func(driver.Event)) {
+	d.Store.Listen(func(e driver.Event) {
+		if e.Kind != driver.Wanted || !d.deaf.Load() {
+			f(e)
 		}
 	})
 }
 
-// countedGrant is a grant whose requests are counted.
-type countedGrant struct {
-	driver.Grant
-	d *recalling
+func (d *recalling) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	d.renewals.Add(1)
+	return d.Store.Renew(ctx, l, ttl)
 }
 
-func (g *countedGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	g.d.renewals.Add(1)
-	return g.Grant.Renew(ctx, ttl)
-}
-
-func (g *countedGrant) Release(ctx context.Context) error {
-	g.d.requests.Add(1)
-	if stuck := g.d.stuck.Load(); stuck != nil {
+func (d *recalling) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
+	d.requests.Add(1)
+	if stuck := d.stuck.Load(); stuck != nil {
 		<-*stuck
 	}
-	return g.Grant.Release(ctx)
+	return d.Store.End(ctx, l, how)
 }
 
 const anHour = time.Hour // longer than what else ends what is kept
@@ -102,7 +62,7 @@ func kept(t *testing.T, f func(t *testing.T, d *recalling, c, other *pawl.Client
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := recall(s)
-		c, other := open(t, d, nil), open(t, s.Driver(), nil)
+		c, other := open(t, d, nil), open(t, s.Participant(), nil)
 		l := acquire(t, c, "a", pawl.KeepIdle(anHour))
 		release(t, l)
 		wantIs(t, l.Err(), pawl.ErrReleased)
@@ -261,7 +221,7 @@ func TestKeepIdleEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := recall(s)
-		c, other := open(t, d, nil), open(t, s.Driver(), nil)
+		c, other := open(t, d, nil), open(t, s.Participant(), nil)
 		release(t, acquire(t, c, "a", pawl.KeepIdle(time.Second)))
 		d.deaf.Store(true)
 		began := time.Now()
@@ -430,7 +390,7 @@ func TestKeepIdleTryAfterAPause(t *testing.T) {
 }
 
 func TestKeepIdleRefused(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	for _, opts := range [][]pawl.Option{
 		{pawl.KeepIdle(-1)}, {pawl.KeepIdle(1), pawl.Shared()}, {pawl.KeepIdle(1), pawl.Slots(1)}, {pawl.KeepIdle(1), pawl.MinHold(1)},
 	} {
@@ -455,7 +415,7 @@ func TestKeepIdleIsTold(t *testing.T) {
 			told = append(told, pawl.Event{Token: e.Token, Err: e.Err, Idle: e.Idle, Held: e.Held})
 		}
 		s := new(memlock.Store)
-		c := open(t, s.Driver(), &pawl.Options{Observer: pawl.Observer{Acquired: note, Released: note, Lost: note}})
+		c := open(t, s.Participant(), &pawl.Options{Observer: pawl.Observer{Acquired: note, Released: note, Lost: note}})
 		var first pawl.Token
 		for i := range 2 {
 			l := acquire(t, c, "a", pawl.KeepIdle(time.Second))

@@ -77,7 +77,7 @@ func atStore(t *testing.T, c *pawl.Client) int {
 func TestReadersOfOneClientStandAtTheStoreTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, other, "a")
 		r1, r2 := want(t, c, pawl.Shared()), want(t, c, pawl.Shared())
 		writer := want(t, c)
@@ -105,7 +105,7 @@ func TestReadersOfOneClientStandAtTheStoreTogether(t *testing.T) {
 func TestWriterBehindItsOwnReadersIsNotStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		reader := acquire(t, c, "a", pawl.Shared())
 		writer := want(t, c)
 		late := want(t, other, pawl.Shared())
@@ -123,7 +123,7 @@ func TestWriterBehindItsOwnReadersIsNotStarved(t *testing.T) {
 func TestReaderBehindItsOwnWriterHasAPlaceAtTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, c, "a")
 		reader, writer := want(t, c, pawl.Shared()), want(t, c)
 		theirs := want(t, other)
@@ -140,7 +140,7 @@ func TestReaderBehindItsOwnWriterHasAPlaceAtTheStore(t *testing.T) {
 func TestWaiterThatGivesUpIsInNobodysWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, other, "a", pawl.Shared())
 		theirs := want(t, other)
 		first := want(t, c, pawl.Shared())
@@ -164,7 +164,7 @@ func TestTryAcquireDoesNotOvertakeTheLine(t *testing.T) {
 		d := tap(new(memlock.Store))
 		slow := make(chan struct{})
 		arrive := sync.OnceFunc(func() { close(slow) })
-		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
 			g, err := ask()
 			<-slow // the answer to the reader travels
 			return g, err
@@ -186,7 +186,7 @@ func TestTryAcquireDoesNotOvertakeTheLine(t *testing.T) {
 func TestSlotsOfOneClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, other, "a")
 		var ws []*wish
 		for range 4 {
@@ -216,7 +216,7 @@ func TestSlotsOfOneClient(t *testing.T) {
 }
 
 func TestKindsThatCannotBeAreRefused(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	for text, opts := range map[string][]pawl.Option{
 		"Slots(3) together":     {pawl.Shared(), pawl.Slots(3)},
 		"Slots(0): use 1":       {pawl.Slots(0)},
@@ -228,7 +228,7 @@ func TestKindsThatCannotBeAreRefused(t *testing.T) {
 			t.Errorf("error is %v, want it to contain %q", err, text)
 		}
 	}
-	plain := open(t, plainStore{new(memlock.Store).Driver()}, nil)
+	plain := open(t, plainStore{new(memlock.Store).Participant()}, nil)
 	for _, opt := range []pawl.Option{pawl.Shared(), pawl.Slots(2)} {
 		_, err := plain.Acquire(context.Background(), "a", opt)
 		wantIs(t, err, errors.ErrUnsupported)
@@ -242,12 +242,14 @@ func TestKindsThatCannotBeAreRefused(t *testing.T) {
 }
 
 // plainStore has exclusive leases only.
-type plainStore struct{ driver.Driver }
+type plainStore struct{ driver.Store }
 
-func (plainStore) Guarantees() driver.Guarantees { return driver.Guarantees{Expiry: true} }
+func (plainStore) Caps() driver.Caps {
+	return driver.Caps{Guarantees: driver.Guarantees{Expiry: true}}
+}
 
 func TestUpgradeIsRefused(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	err := c.Do(context.Background(), "a", func(ctx context.Context, _ *pawl.Lease) error {
 		_, err := c.Acquire(ctx, "a")
 		if err == nil || !strings.Contains(err.Error(), "Downgrade") {
@@ -266,8 +268,8 @@ func TestDowngrade(t *testing.T) {
 		tell := func(what string) func(pawl.Event) {
 			return func(e pawl.Event) { told = append(told, fmt.Sprintf("%s %d, shared %v", what, e.Token, e.Shared)) }
 		}
-		c, other, third := open(t, s.Driver(), &pawl.Options{Observer: pawl.Observer{Acquired: tell("acquired"), Released: tell("released")}}),
-			open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other, third := open(t, s.Participant(), &pawl.Options{Observer: pawl.Observer{Acquired: tell("acquired"), Released: tell("released")}}),
+			open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, c, "a")
 		within, cancel := l.Context(ctx)
 		defer cancel()
@@ -303,7 +305,7 @@ func TestDowngrade(t *testing.T) {
 func TestDowngradeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		c := open(t, new(memlock.Store).Driver(), nil)
+		c := open(t, new(memlock.Store).Participant(), nil)
 		refused := func(ctx context.Context, l *pawl.Lease, want error) {
 			t.Helper()
 			before := l.Err()
@@ -334,7 +336,7 @@ func TestDowngradeIsRefused(t *testing.T) {
 func TestDowngradeKeepsOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		lower := func(l *pawl.Lease) *pawl.Lease {
 			t.Helper()
 			time.Sleep(time.Second)
@@ -367,27 +369,17 @@ func TestDowngradeKeepsOptions(t *testing.T) {
 	})
 }
 
-// lowering is a store whose grants are downgraded by a function.
+// lowering is a store that downgrades by a function.
 type lowering struct {
-	driver.Driver
-	lower func(context.Context, driver.Downgrader, *driver.Request) (driver.Grant, error)
+	driver.Store
+	lower func(ctx context.Context, s driver.Store, req *driver.Request) (driver.Answer, error)
 }
 
-type loweringGrant struct {
-	driver.Grant
-	d *lowering
-}
-
-func (d *lowering) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.Driver.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
+func (d *lowering) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	if req.Instead != "" {
+		return d.lower(ctx, d.Store, req)
 	}
-	return loweringGrant{g, d}, nil
-}
-
-func (g loweringGrant) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return g.d.lower(ctx, g.Grant.(driver.Downgrader), req)
+	return d.Store.Ask(ctx, req)
 }
 
 // TestDowngradeWithoutAnAnswer: whether the store has carried it out or not, the client gives
@@ -396,13 +388,12 @@ func TestDowngradeWithoutAnAnswer(t *testing.T) {
 	for _, does := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := new(memlock.Store)
-			other := open(t, s.Driver(), nil)
-			c := open(t, &lowering{s.Driver(), func(ctx context.Context, g driver.Downgrader, req *driver.Request) (driver.Grant, error) {
-				var left driver.Grant
+			other := open(t, s.Participant(), nil)
+			c := open(t, &lowering{s.Participant(), func(ctx context.Context, s driver.Store, req *driver.Request) (driver.Answer, error) {
 				if does {
-					left, _ = g.Downgrade(ctx, req)
+					_, _ = s.Ask(ctx, req)
 				}
-				return left, fmt.Errorf("%w: %w", errNet, driver.ErrUncertain)
+				return driver.Answer{}, &driver.Failure{Err: errNet, Maybe: true}
 			}}, nil)
 			l := acquire(t, c, "a")
 			next := want(t, other)
@@ -425,10 +416,10 @@ func TestDowngradeEndsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		asked, answer := make(chan struct{}), make(chan struct{})
-		c := open(t, &lowering{s.Driver(), func(ctx context.Context, g driver.Downgrader, req *driver.Request) (driver.Grant, error) {
+		c := open(t, &lowering{s.Participant(), func(ctx context.Context, s driver.Store, req *driver.Request) (driver.Answer, error) {
 			close(asked)
 			<-answer
-			return g.Downgrade(context.WithoutCancel(ctx), req)
+			return s.Ask(context.WithoutCancel(ctx), req)
 		}}, nil)
 		l := acquire(t, c, "a")
 		within, cancel := l.Context(t.Context())
@@ -445,7 +436,7 @@ func TestDowngradeEndsFirst(t *testing.T) {
 		close(answer)
 		wantIs(t, <-done, pawl.ErrClosed)
 		wantIs(t, <-closed, nil)
-		release(t, acquire(t, open(t, s.Driver(), nil), "a"))
+		release(t, acquire(t, open(t, s.Participant(), nil), "a"))
 	})
 }
 
@@ -455,7 +446,7 @@ func TestDowngradeEndsFirst(t *testing.T) {
 func TestLinesOfEveryKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		clients := []*pawl.Client{open(t, s.Driver(), nil), open(t, s.Driver(), nil)}
+		clients := []*pawl.Client{open(t, s.Participant(), nil), open(t, s.Participant(), nil)}
 		var inside [3]atomic.Int32
 		var granted atomic.Int32
 		var all sync.WaitGroup
@@ -526,7 +517,7 @@ func holdRandomKind(t *testing.T, r *rand.Rand, c *pawl.Client, inside *[3]atomi
 func TestWriterBehindADowngrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, c, "a")
 		writer := want(t, c)
 		l, err := l.Downgrade(t.Context())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
@@ -71,14 +72,13 @@ func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 
 func (l *Lease) downgrade(ctx context.Context) (*Lease, error) {
 	c := l.grant.client
-	d, ok := l.grant.store.(driver.Downgrader)
 	l.check()
 	switch {
 	case l.ended() != nil:
 		return nil, l.ended()
 	case l.asked.kind != line.Exclusive:
 		return nil, fmt.Errorf("only an exclusive lease can become a shared one: %w", errors.ErrUnsupported)
-	case !ok || !c.guarantees.Shared:
+	case !c.store.Caps().Downgrades:
 		return nil, fmt.Errorf("this store cannot put a shared lease in its place in one step: %w", errors.ErrUnsupported)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -91,7 +91,7 @@ func (l *Lease) downgrade(ctx context.Context) (*Lease, error) {
 		return nil, err
 	}
 	back := errPanic
-	defer func() { l.gone(back) }() // also if a driver panics: Close waits for this
+	defer func() { l.gone(back) }() // also if a store panics: Close waits for this
 	defer c.forget(l.grant)
 	set := settings{
 		began: driver.Now(), shared: true, ttl: terms.TTL, why: terms.Why, noRenew: terms.NoRenew,
@@ -100,12 +100,12 @@ func (l *Lease) downgrade(ctx context.Context) (*Lease, error) {
 	if c.observer.listens {
 		set.ctx = ctx
 	}
-	req := &driver.Request{Name: l.grant.name, Lease: newID(), TTL: set.ttl, Holder: c.traced(ctx), Why: set.why, Shared: true}
-	asking, cancel := context.WithTimeout(lent(ctx, c.ctx), requestTimeout)
+	req := &driver.Request{Name: l.grant.name, Lease: participant.NewID(), TTL: set.ttl, Holder: c.traced(ctx), Why: set.why, Shared: true}
+	asking, cancel := context.WithTimeout(participant.Lent(ctx, c.ctx), requestTimeout)
 	defer cancel()
-	grant, req, err := c.attempt(asking, req, d.Downgrade)
+	grant, err := l.grant.remote.Downgrade(asking, req)
 	if back = nil; err != nil {
-		back = c.giveBack(lent(ctx, c.timeouts.next()), l.grant.store)
+		back = l.grant.remote.Release(ctx)
 	}
 	c.leave(l)
 	c.observer.released(l, back)

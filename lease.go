@@ -184,11 +184,10 @@ func (l *Lease) Files() []*os.File {
 	if l.zero() {
 		return nil
 	}
-	g, ok := l.grant.store.(interface{ Files() []*os.File })
-	if !ok || !l.keep() {
+	if !l.grant.remote.Inherits() || !l.keep() {
 		return nil
 	}
-	return g.Files()
+	return l.grant.remote.Files()
 }
 
 // Extend renews the lease now, for ttl from now, and makes ttl the TTL of later
@@ -282,7 +281,7 @@ func (l *Lease) Release(ctx context.Context) error {
 		return l.relErr
 	}
 	err := errPanic
-	defer func() { l.gone(err) }() // also if a driver panics: Close waits for this
+	defer func() { l.gone(err) }() // also if a store panics: Close waits for this
 	if l.rests() {
 		l.tell()
 		err = nil
@@ -306,22 +305,17 @@ func (l *Lease) release(ctx context.Context) error {
 	// The lease ends here, before the request to the store. From now on no late renewal
 	// can revive it.
 	ended := l.end()
-	if c.guarantees.CrossHost {
-		ctx = lent(ctx, c.timeouts.next())
-	} else { // a store on this machine keeps nobody waiting
-		ctx = context.WithoutCancel(ctx)
-	}
 	if !ended {
 		// The lease was lost, but the store may still have it: free the name for the
 		// others.
-		_ = c.giveBack(ctx, l.grant.store)
+		_ = l.grant.remote.Release(ctx)
 		return &Error{"release", l.grant.name, l.ended()}
 	}
 	var err error
 	if left {
-		err = l.prolong(ctx)
+		err = l.prolong(c.store.Bounded(ctx))
 	} else {
-		err = c.giveBack(ctx, l.grant.store)
+		err = l.grant.remote.Release(ctx)
 	}
 	if err != nil {
 		err = &Error{"release", l.grant.name, err}

@@ -40,7 +40,7 @@ func isFree(t testing.TB, c *pawl.Client, name string) bool {
 func TestAcquireAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		g := acquireAll(t, c, []string{"c", "a", "b", "a"})
 		if names := g.Names(); !slices.Equal(names, []string{"a", "b", "c"}) {
 			t.Errorf("Names = %q", names)
@@ -81,7 +81,7 @@ func TestAcquireAll(t *testing.T) {
 func TestAcquireAllHoldsNothingIfItFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, other, "b")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -110,7 +110,7 @@ func TestAcquireAllHoldsNothingIfItFails(t *testing.T) {
 func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		g := acquireAll(t, c, []string{"a", "b", "c"})
 		ctx, cancel := g.Context(context.Background())
 		defer cancel()
@@ -146,7 +146,7 @@ func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 func TestAcquireAllBeginsAnewAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, other, "b")
 		got := make(chan *pawl.Leases)
 		go func() { got <- acquireAll(t, c, []string{"a", "b"}, pawl.MaxHold(time.Hour)) }()
@@ -184,7 +184,7 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 		defer cancel()
 		var all sync.WaitGroup
 		for i := range 20 {
-			c := open(t, s.Driver(), nil)
+			c := open(t, s.Participant(), nil)
 			r := rand.New(rand.NewPCG(uint64(i), 10))
 			all.Go(func() {
 				for range 50 {
@@ -216,7 +216,7 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 			})
 		}
 		all.Wait()
-		c := open(t, s.Driver(), nil)
+		c := open(t, s.Participant(), nil)
 		for _, name := range names {
 			if !isFree(t, c, name) {
 				t.Errorf("%q is left behind", name)
@@ -226,7 +226,7 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 }
 
 func TestAcquireAllReentrant(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	l := acquire(t, c, "a")
 	ctx, cancel := l.Context(context.Background())
 	defer cancel()
@@ -246,7 +246,7 @@ func TestAcquireAllReentrant(t *testing.T) {
 func TestAcquireAllEndsWithARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		g := acquireAll(t, c, []string{"a", "b", "c"})
 		ctx, cancel := g.Context(context.Background())
 		defer cancel()
@@ -268,28 +268,23 @@ func TestAcquireAllEndsWithARelease(t *testing.T) {
 
 // oneCut does not renew leases on one name.
 type oneCut struct {
-	driver.Driver
+	driver.Store
 	name string
 }
 
-type cutGrant struct{ driver.Grant }
-
-func (d *oneCut) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.Driver.TryAcquire(ctx, req)
-	if err == nil && req.Name == d.name {
-		g = cutGrant{g}
+func (d *oneCut) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	if l.Name == d.name {
+		return driver.Renewal{}, errNet
 	}
-	return g, err
+	return d.Store.Renew(ctx, l, ttl)
 }
-
-func (cutGrant) Renew(context.Context, time.Duration) (driver.Instant, error) { return 0, errNet }
 
 // Renewals of one of them fail. All end at its deadline, although the others are
 // renewed.
 func TestAcquireAllEndsAtTheFirstDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, &oneCut{s.Driver(), "b"}, &pawl.Options{TTL: 10 * time.Second}), open(t, s.Driver(), nil)
+		c, other := open(t, &oneCut{s.Participant(), "b"}, &pawl.Options{TTL: 10 * time.Second}), open(t, s.Participant(), nil)
 		g := acquireAll(t, c, []string{"a", "b"})
 		time.Sleep(9 * time.Second)
 		if err := g.Err(); err != nil {
@@ -307,7 +302,7 @@ func TestAcquireAllEndsAtTheFirstDeadline(t *testing.T) {
 func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, c, "a")
 		ctx, cancel := l.Context(context.Background())
 		defer cancel()

@@ -20,10 +20,10 @@ import (
 func TestWaitersOfOneClientAreServedInOrder(t *testing.T) {
 	for _, store := range []struct {
 		name string
-		d    func() driver.Driver
+		d    func() driver.Store
 	}{
-		{"with a queue and passing", func() driver.Driver { return new(memlock.Store).Driver() }},
-		{"without", func() driver.Driver { return tap(new(memlock.Store)) }},
+		{"with a queue and passing", func() driver.Store { return new(memlock.Store).Participant() }},
+		{"without", func() driver.Store { return tap(new(memlock.Store)) }},
 	} {
 		t.Run(store.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestWaitersOfOneClientAreServedInOrder(t *testing.T) {
 func TestOneOfManyLocalWaitersStandsInTheStoresQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c := open(t, s.Driver(), nil)
-		other := open(t, s.Driver(), nil)
+		c := open(t, s.Participant(), nil)
+		other := open(t, s.Participant(), nil)
 		l := acquire(t, other, "a")
 		for range 10 {
 			go func() { release(t, acquire(t, c, "a")) }()
@@ -80,7 +80,7 @@ func TestOneOfManyLocalWaitersStandsInTheStoresQueue(t *testing.T) {
 func TestOthersGetTheirTurnAgainstABusyClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		busy, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		busy, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, busy, "a")
 		var stop atomic.Bool
 		var turns atomic.Int64
@@ -112,7 +112,7 @@ func TestOthersGetTheirTurnAgainstABusyClient(t *testing.T) {
 
 func TestWaiterThatGivesUpLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, new(memlock.Store).Driver(), nil)
+		c := open(t, new(memlock.Store).Participant(), nil)
 		first := acquire(t, c, "a")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -150,11 +150,11 @@ func TestGrantInTheInstantOfCancelIsPutBack(t *testing.T) {
 
 func grantAndCancel(t *testing.T, by, first string) {
 	s := new(memlock.Store)
-	d := s.Driver()
+	d := s.Participant()
 	if by == "same client with reserved tokens" { // which hands its grant over
 		d = reserve(s, 100, false)
 	}
-	c, other := open(t, d, nil), open(t, s.Driver(), nil)
+	c, other := open(t, d, nil), open(t, s.Participant(), nil)
 	holder := c
 	if by == "another client" {
 		holder = other
@@ -201,7 +201,7 @@ func TestGrantAfterCancelIsPutBack(t *testing.T) {
 			s := new(memlock.Store)
 			d := tap(s)
 			ctx, cancel := context.WithCancel(context.Background())
-			d.try = func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+			d.try = func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
 				g, err := ask()
 				cancel() // while the answer is on its way
 				return g, err
@@ -216,7 +216,7 @@ func TestGrantAfterCancelIsPutBack(t *testing.T) {
 			}
 			ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 			defer stop()
-			if _, err := open(t, s.Driver(), nil).Acquire(ctx, "a"); err != nil {
+			if _, err := open(t, s.Participant(), nil).Acquire(ctx, "a"); err != nil {
 				t.Errorf("the grant was not put back: %v", err)
 			}
 		})
@@ -225,7 +225,7 @@ func TestGrantAfterCancelIsPutBack(t *testing.T) {
 
 func TestLostLeaseLetsTheLineGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, new(memlock.Store).Driver(), nil)
+		c := open(t, new(memlock.Store).Participant(), nil)
 		l := acquire(t, c, "a", pawl.MaxHold(time.Second), pawl.TTL(2*time.Second))
 		next := acquire(t, c, "a") // by the store, when the TTL is over
 		wantIs(t, l.Release(context.Background()), pawl.ErrLost)
@@ -234,7 +234,7 @@ func TestLostLeaseLetsTheLineGoOn(t *testing.T) {
 }
 
 func TestAcquiringWhatTheContextHoldsFailsAtOnce(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	err := c.Do(context.Background(), "a", func(ctx context.Context, _ *pawl.Lease) error {
 		return c.Do(ctx, "b", func(ctx context.Context, _ *pawl.Lease) error {
 			_, err := c.Acquire(ctx, "a")
@@ -247,7 +247,7 @@ func TestAcquiringWhatTheContextHoldsFailsAtOnce(t *testing.T) {
 func TestCloseReleasesLeasesAndEndsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		mine, theirs := acquire(t, c, "mine"), acquire(t, other, "theirs")
 		errs := make(chan error)
 		for _, name := range []string{"mine", "mine", "theirs", "theirs"} {

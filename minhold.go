@@ -43,13 +43,12 @@ func (s *settings) checkMinHold() error {
 // checkKept returns an error if no lease in the store can last for d, a MinHold: Close could not
 // leave it to the store.
 func (c *Client) checkKept(ctx context.Context, d time.Duration) error {
-	in, ok := c.driver.(driver.Describer)
-	if !ok || d <= time.Duration(c.longest.Load()) {
+	if d <= time.Duration(c.longest.Load()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	info, err := in.Describe(ctx)
+	info, err := c.store.Describe(ctx)
 	if err != nil || info.MaxTTL == 0 {
 		return nil // the request for the lease says what is wrong; or no client has set MaxTTL yet
 	}
@@ -128,17 +127,15 @@ func (l *Lease) prolong(ctx context.Context) error {
 	if left <= 0 {
 		return nil
 	}
-	_, err := l.grant.store.Renew(ctx, left)
+	_, err := l.grant.remote.Renew(ctx, left)
 	if err == nil || errors.Is(err, ErrLost) {
 		return err
 	}
 	kept := ttl
-	if d, ok := l.grant.client.driver.(driver.Describer); ok {
-		// It may be too long for the store.
-		if info, no := d.Describe(ctx); no == nil && ttl < info.MaxTTL && info.MaxTTL < left {
-			if _, no := l.grant.store.Renew(ctx, info.MaxTTL); no == nil {
-				kept = info.MaxTTL
-			}
+	// It may be too long for the store.
+	if info, no := l.grant.client.store.Describe(ctx); no == nil && ttl < info.MaxTTL && info.MaxTTL < left {
+		if _, no := l.grant.remote.Renew(ctx, info.MaxTTL); no == nil {
+			kept = info.MaxTTL
 		}
 	}
 	return fmt.Errorf("MinHold is not over for another %v, and the store keeps the name for %v at most: %w",

@@ -25,10 +25,10 @@ func TestMinHold(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := new(memlock.Store)
 				var told []pawl.Event
-				c := open(t, s.Driver(), &pawl.Options{TTL: 3 * time.Second, Observer: pawl.Observer{
+				c := open(t, s.Participant(), &pawl.Options{TTL: 3 * time.Second, Observer: pawl.Observer{
 					Released: func(e pawl.Event) { told = append(told, e) },
 				}})
-				other := open(t, s.Driver(), nil)
+				other := open(t, s.Participant(), nil)
 				began := time.Now()
 				l := acquire(t, c, "a", append(opts, pawl.MinHold(10*time.Second))...)
 				work, cancel := l.Context(t.Context())
@@ -63,7 +63,7 @@ func TestMinHold(t *testing.T) {
 // It keeps nobody longer than that who takes longer, nor those that wait at home.
 func TestMinHoldIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, new(memlock.Store).Driver(), nil)
+		c := open(t, new(memlock.Store).Participant(), nil)
 		began := time.Now()
 		wg := line(t, c, 3, func(i int, _ *pawl.Lease) {
 			if at, want := time.Since(began), time.Duration(i)*10*time.Second; at != want {
@@ -97,7 +97,7 @@ func TestMinHoldOfAClosedClient(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &memlock.Store{NoExpiry: c.noExpiry}
 				told := 0
-				mine := open(t, s.Driver(), &pawl.Options{Observer: pawl.Observer{Released: func(pawl.Event) { told++ }}})
+				mine := open(t, s.Participant(), &pawl.Options{Observer: pawl.Observer{Released: func(pawl.Event) { told++ }}})
 				began := time.Now()
 				l := acquire(t, mine, "a", pawl.MinHold(29*time.Second))
 				if c.released {
@@ -106,7 +106,7 @@ func TestMinHoldOfAClosedClient(t *testing.T) {
 				if err := mine.Close(); err != nil || time.Since(began) > 0 {
 					t.Errorf("Close: %v, after %v", err, time.Since(began))
 				}
-				release(t, acquire(t, open(t, s.Driver(), nil), "a"))
+				release(t, acquire(t, open(t, s.Participant(), nil), "a"))
 				if got := time.Since(began); got != c.want {
 					t.Errorf("the name was free after %v, want %v", got, c.want)
 				}
@@ -119,34 +119,21 @@ func TestMinHoldOfAClosedClient(t *testing.T) {
 	}
 }
 
-// limited is a driver of a store with a MaxTTL.
+// limited is a store with a MaxTTL.
 type limited struct {
 	*tapped
 	max atomic.Int64
-}
-
-func (d *limited) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.tapped.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return limitedGrant{g, d}, nil
 }
 
 func (d *limited) Describe(context.Context) (*driver.StoreInfo, error) {
 	return &driver.StoreInfo{MaxTTL: time.Duration(d.max.Load())}, nil
 }
 
-type limitedGrant struct {
-	driver.Grant
-	d *limited
-}
-
-func (g limitedGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	if int64(ttl) > g.d.max.Load() {
-		return 0, driver.ErrDisagree
+func (d *limited) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	if int64(ttl) > d.max.Load() {
+		return driver.Renewal{}, &driver.Failure{Err: driver.ErrDisagree, Lasting: true}
 	}
-	return g.Grant.Renew(ctx, ttl)
+	return d.tapped.Renew(ctx, l, ttl)
 }
 
 // Close makes the store keep the name for MinHold, however short the TTL is.
@@ -180,7 +167,7 @@ func TestMinHoldIsLongerThanTheTTL(t *testing.T) {
 				if c.want == minHold && err != nil || c.want < minHold && (err == nil || !strings.Contains(err.Error(), "MinHold is not over for another 19s")) {
 					t.Errorf("Close: %v", err)
 				}
-				release(t, acquire(t, open(t, s.Driver(), nil), "a"))
+				release(t, acquire(t, open(t, s.Participant(), nil), "a"))
 				if got := time.Since(began); got != c.want {
 					t.Errorf("the name was free after %v, want %v", got, c.want)
 				}
@@ -193,11 +180,11 @@ func TestMinHoldIsLongerThanTheTTL(t *testing.T) {
 func TestMinHoldOfAKilledProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		d := s.Driver()
+		d := s.Participant()
 		began := time.Now()
 		release(t, acquire(t, open(t, d, nil), "a", pawl.MinHold(29*time.Second)))
 		s.Crash(d)
-		release(t, acquire(t, open(t, s.Driver(), nil), "a"))
+		release(t, acquire(t, open(t, s.Participant(), nil), "a"))
 		if got := time.Since(began); got != 30*time.Second {
 			t.Errorf("the name was free after %v, want 30s", got)
 		}
@@ -210,8 +197,8 @@ func TestMinHoldOfALostLease(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := new(memlock.Store)
 			lost := 0
-			c := open(t, s.Driver(), &pawl.Options{Observer: pawl.Observer{Lost: func(pawl.Event) { lost++ }}})
-			other := open(t, s.Driver(), nil)
+			c := open(t, s.Participant(), &pawl.Options{Observer: pawl.Observer{Lost: func(pawl.Event) { lost++ }}})
+			other := open(t, s.Participant(), nil)
 			l := acquire(t, c, "a", pawl.MinHold(time.Hour))
 			if first {
 				release(t, l)
@@ -238,8 +225,10 @@ func TestMinHoldInAnOutage(t *testing.T) {
 		c := open(t, d, &pawl.Options{TTL: 10 * time.Second})
 		l := acquire(t, c, "a", pawl.MinHold(time.Minute))
 		away := errors.New("no route to host")
-		set(d, &d.renew, func(context.Context, func() (driver.Instant, error)) (driver.Instant, error) { return 0, away })
-		set(d, &d.release, func(context.Context, func() error) error { return away })
+		set(d, &d.renew, func(context.Context, func() (driver.Renewal, error)) (driver.Renewal, error) {
+			return driver.Renewal{}, away
+		})
+		set(d, &d.release, func(context.Context, func() (bool, error)) (bool, error) { return false, away })
 		release(t, l)
 		if n := d.releases.Load(); n > 0 {
 			t.Fatalf("%d releases at once", n)
@@ -263,7 +252,7 @@ func TestMinHoldInAnOutage(t *testing.T) {
 func TestMinHoldOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		mine := acquire(t, c, "a")
 		_, err := c.TryAcquireAll(t.Context(), []string{"0", "a"}, pawl.MinHold(time.Hour))
 		wantIs(t, err, pawl.ErrHeld)
@@ -291,7 +280,7 @@ func TestMinHoldOfNobody(t *testing.T) {
 // worked.
 func TestMinHoldGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, new(memlock.Store).Driver(), nil) // whose grants can be passed on
+		c := open(t, new(memlock.Store).Participant(), nil) // whose grants can be passed on
 		first := acquire(t, c, "a")
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)

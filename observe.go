@@ -65,7 +65,7 @@ func (c *Client) Observe(ctx context.Context, name string) iter.Seq2[Held, error
 // leader asks the store who leads. What it shows is stale if it was so before the term with
 // the token latest.
 func (c *Client) leader(ctx context.Context, name string, latest Token) (leader Held, stale bool, err error) {
-	in, err := c.inspector(ctx)
+	err = c.usable(ctx)
 	if err == nil {
 		err = driver.CheckName(name)
 	}
@@ -76,7 +76,7 @@ func (c *Client) leader(ctx context.Context, name string, latest Token) (leader 
 	defer cancel()
 	asking, stop := context.WithTimeout(untilClose, requestTimeout)
 	defer stop()
-	info, err := in.Inspect(asking, name)
+	info, err := c.store.Inspect(asking, name)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("%w: it has not answered for %v", ErrUnavailable, requestTimeout)

@@ -16,19 +16,19 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// showing is a memlock driver whose Inspect goes through a hook.
+// showing is a participant of a memlock store whose Inspect goes through a hook.
 type showing struct {
-	driver.Inspector
+	driver.Store
 	inspect atomic.Pointer[func(ctx context.Context, name string) (*driver.Info, error)]
 }
 
-func show(s *memlock.Store) *showing { return &showing{Inspector: s.Driver().(driver.Inspector)} }
+func show(s *memlock.Store) *showing { return &showing{Store: s.Participant()} }
 
 func (d *showing) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	if f := d.inspect.Load(); f != nil {
 		return (*f)(ctx, name)
 	}
-	return d.Inspector.Inspect(ctx, name)
+	return d.Store.Inspect(ctx, name)
 }
 
 func (d *showing) set(f func(ctx context.Context, name string) (*driver.Info, error)) {
@@ -75,14 +75,14 @@ func wantTold(t *testing.T, told <-chan string, want ...string) {
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c := open(t, s.Driver(), nil)
-		told := observe(t, open(t, s.Driver(), nil))
+		c := open(t, s.Participant(), nil)
+		told := observe(t, open(t, s.Participant(), nil))
 		wantTold(t, told, "-")
 		resign := make(chan struct{})
 		lead := func(context.Context, *pawl.Lease) error { <-resign; return nil }
 		go c.Elect(t.Context(), "a", lead, pawl.Why("http://one"))
 		wantTold(t, told, "http://one")
-		go open(t, s.Driver(), nil).Elect(t.Context(), "a", lead, pawl.Why("http://two"))
+		go open(t, s.Participant(), nil).Elect(t.Context(), "a", lead, pawl.Why("http://two"))
 		time.Sleep(time.Hour)
 		wantTold(t, told)
 		resign <- struct{}{}
@@ -106,7 +106,7 @@ func TestObserveInAnOutage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := new(memlock.Store)
 			d := show(s)
-			acquire(t, open(t, s.Driver(), nil), "a", pawl.Why("one"))
+			acquire(t, open(t, s.Participant(), nil), "a", pawl.Why("one"))
 			told := observe(t, open(t, d, nil))
 			wantTold(t, told, "one")
 			d.set(func(ctx context.Context, _ string) (*driver.Info, error) { return nil, fail(ctx) })

@@ -50,7 +50,7 @@ func TestEveryWaitingEnds(t *testing.T) {
 		var n calls
 		for range 100 {
 			synctest.Test(t, func(t *testing.T) {
-				d := new(memlock.Store).Driver()
+				d := new(memlock.Store).Participant()
 				if reserved {
 					d = reserve(new(memlock.Store), 1, false)
 				}
@@ -79,7 +79,7 @@ func TestEveryWaitingEnds(t *testing.T) {
 func TestCallsThatDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n calls
-		c := open(t, new(memlock.Store).Driver(), &pawl.Options{Observer: n.observer()})
+		c := open(t, new(memlock.Store).Participant(), &pawl.Options{Observer: n.observer()})
 		ctx := t.Context()
 		if _, err := c.Acquire(ctx, ""); err == nil {
 			t.Error("a name that is empty")
@@ -119,7 +119,7 @@ func TestWhatARenewalLeaves(t *testing.T) {
 			Renewed: func(e pawl.Event) { renewed = append(renewed, e) },
 			Suspect: func(e pawl.Event) { suspect = append(suspect, e) },
 		}})
-		set(d, &d.renew, func(_ context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+		set(d, &d.renew, func(_ context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
 			since, err := ask()
 			time.Sleep(time.Second)
 			return since, err

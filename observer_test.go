@@ -17,17 +17,20 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// newsman is a driver that reports the news that the test gives it.
+// newsman is a store that reports the news that the test gives it.
 type newsman struct {
-	driver.Driver
+	driver.Store
 	tell func(driver.News)
 }
 
-func (n *newsman) OnNews(f func(driver.News)) { n.tell = f }
+func (n *newsman) Listen(f func(driver.Event)) {
+	n.Store.Listen(f)
+	n.tell = func(news driver.News) { f(driver.Event{Kind: driver.Told, News: news}) }
+}
 
 func TestNewsOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &newsman{Driver: new(memlock.Store).Driver()}
+		d := &newsman{Store: new(memlock.Store).Participant()}
 		var log bytes.Buffer
 		var told []pawl.Event
 		open(t, d, &pawl.Options{
@@ -68,7 +71,7 @@ func TestEventsOfACall(t *testing.T) {
 				told = append(told, what+" "+e.Name+kind+" by "+span)
 			}
 		}
-		c := open(t, new(memlock.Store).Driver(), &pawl.Options{Observer: pawl.Observer{
+		c := open(t, new(memlock.Store).Participant(), &pawl.Options{Observer: pawl.Observer{
 			Waiting: tell("waiting"), Acquired: tell("acquired"), Waited: tell("waited"), Released: tell("released"),
 		}})
 		call := func(span string) context.Context { return context.WithValue(t.Context(), spanKey{}, span) }
@@ -103,7 +106,7 @@ func TestNoLogger(t *testing.T) {
 		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 		defer slog.SetDefault(before)
 		synctest.Test(t, func(t *testing.T) {
-			d := &newsman{Driver: new(memlock.Store).Driver()}
+			d := &newsman{Store: new(memlock.Store).Participant()}
 			opts := &pawl.Options{}
 			want := 1
 			if observed {
@@ -129,19 +132,21 @@ type slowStore struct {
 	late time.Duration
 }
 
-func (d slowStore) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+func (d slowStore) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	defer time.Sleep(d.late)
-	return d.tapped.TryAcquire(ctx, req)
+	return d.tapped.Ask(ctx, req)
+}
+
+func (d slowStore) Caps() driver.Caps {
+	c := d.tapped.Caps()
+	c.Shows = true
+	return c
 }
 
 func (d slowStore) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	time.Sleep(d.late)
-	return d.tapped.Driver.(driver.Inspector).Inspect(ctx, name)
+	return d.tapped.Inspect(ctx, name)
 }
-
-func (d slowStore) List(context.Context, string) ([]*driver.Info, error) { return nil, nil }
-
-func (d slowStore) Break(context.Context, string, string, *driver.Holder, string) error { return nil }
 
 // A TTL of less than six answers of the store is logged once, from the first grant on, if need be to
 // the default log.

@@ -17,7 +17,7 @@ import (
 // OpenFunc opens the store at url as one participant. It may change opts, which is a copy,
 // where the URL says something else. Its errors must contain no password; Open says that
 // they are of op "open".
-type OpenFunc func(ctx context.Context, url string, opts *Options) (driver.Driver, error)
+type OpenFunc func(ctx context.Context, url string, opts *Options) (driver.Store, error)
 
 // opened has the schemes that Register was called for.
 var opened = struct {
@@ -84,16 +84,16 @@ func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 		return nil, &Error{Op: "open", Err: err}
 	}
 	own := copyOf(opts)
-	return Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return open(ctx, url, own) }, own)
+	return Connect(ctx, func(ctx context.Context) (driver.Store, error) { return open(ctx, url, own) }, own)
 }
 
-// OpenDriver is Open for callers that wrap the driver before they pass it to New. It connects,
+// OpenStore is Open for callers that wrap the store before they pass it to New. It connects,
 // and does not change opts.
-func OpenDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
-	return openDriver(ctx, url, copyOf(opts))
+func OpenStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
+	return openStore(ctx, url, copyOf(opts))
 }
 
-func openDriver(ctx context.Context, url string, own *Options) (driver.Driver, error) {
+func openStore(ctx context.Context, url string, own *Options) (driver.Store, error) {
 	open, err := find(url)
 	if err != nil {
 		return nil, &Error{Op: "open", Err: err}

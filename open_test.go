@@ -19,12 +19,12 @@ var errOpened = errors.New("no such host")
 
 // A store that says how it was opened.
 func init() {
-	pawl.Register("test-open", func(_ context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
+	pawl.Register("test-open", func(_ context.Context, url string, opts *pawl.Options) (driver.Store, error) {
 		if url != "Test-Open://me:s3cret@h" {
 			return nil, errOpened
 		}
 		opts.TTL = 2 * time.Second // as a URL may say
-		return new(memlock.Store).Driver(), nil
+		return new(memlock.Store).Participant(), nil
 	})
 }
 
@@ -42,8 +42,8 @@ func TestOpenByURL(t *testing.T) {
 	if left := time.Until(lease.Deadline()); left > 2*time.Second || given.TTL != time.Hour {
 		t.Errorf("the lease lasts %v and the options have the TTL %v; want that of the URL, and the options as they were", left, given.TTL)
 	}
-	if _, err := pawl.OpenDriver(t.Context(), "test-open:", nil); !errors.Is(err, errOpened) || err.Error() != "pawl: open: no such host" {
-		t.Errorf("OpenDriver = %v", err)
+	if _, err := pawl.OpenStore(t.Context(), "test-open:", nil); !errors.Is(err, errOpened) || err.Error() != "pawl: open: no such host" {
+		t.Errorf("OpenStore = %v", err)
 	}
 	if !slices.IsSorted(pawl.Schemes()) || !slices.Contains(pawl.Schemes(), "test-open") || !slices.Contains(pawl.Schemes(), "mem") {
 		t.Errorf("the schemes are %v", pawl.Schemes())
@@ -73,7 +73,7 @@ func TestOpenSaysWhatToImport(t *testing.T) {
 }
 
 func TestRegisterRefuses(t *testing.T) {
-	ok := func(context.Context, string, *pawl.Options) (driver.Driver, error) { return nil, nil }
+	ok := func(context.Context, string, *pawl.Options) (driver.Store, error) { return nil, nil }
 	for scheme, open := range map[string]pawl.OpenFunc{"mem": ok, "test-nil": nil, "Test": ok, "a b": ok, "": ok} {
 		func() {
 			defer func() {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// reserving is a tapped driver whose grants have n reserved tokens each.
+// reserving is a tapped store with a queue whose grants have n reserved tokens each.
 type reserving struct {
 	*tapped
 	n      uint64
@@ -28,35 +28,26 @@ func reserve(s *memlock.Store, n uint64, others bool) *reserving {
 	return &reserving{tapped: tap(s), n: n, others: others}
 }
 
-func (d *reserving) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return d.grant(d.tapped.TryAcquire(ctx, req))
+func (d *reserving) Caps() driver.Caps { return remote(d.Store) }
+
+func (d *reserving) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	ans, err := d.tapped.Ask(ctx, req)
+	return d.grant(ans), err
 }
 
-func (d *reserving) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	d.tries.Add(1)
-	g, err := d.Driver.(driver.Queuer).Acquire(ctx, req)
-	if err != nil {
-		return g, err
-	}
-	return d.grant(&tappedGrant{g, d.tapped}, nil)
+func (d *reserving) Listen(f func(driver.Event)) {
+	d.tapped.Listen(func(e driver.Event) {
+		e.Grant = d.grant(e.Grant)
+		f(e)
+	})
 }
 
-func (d *reserving) grant(g driver.Grant, err error) (driver.Grant, error) {
-	if err != nil {
-		return g, err
-	}
-	return &reservedGrant{g.(*tappedGrant), d}, nil
+func (d *reserving) grant(ans driver.Answer) driver.Answer {
+	ans.Token *= d.n + 1
+	ans.Since = ans.Since.Add(-d.ago)
+	ans.Spare, ans.Waited = d.n, d.others
+	return ans
 }
-
-type reservedGrant struct {
-	*tappedGrant
-	store *reserving
-}
-
-func (g *reservedGrant) Token() uint64            { return g.tappedGrant.Token() * (g.store.n + 1) }
-func (g *reservedGrant) Since() driver.Instant    { return g.tappedGrant.Since().Add(-g.store.ago) }
-func (g *reservedGrant) Reserved() (uint64, bool) { return g.store.n, g.store.others }
-func (g *reservedGrant) OnLost(f func(error))     { g.tappedGrant.Grant.(driver.Notifier).OnLost(f) }
 
 // line has n goroutines wait for "a" one behind the other. Each calls f with its lease,
 // and releases it when f has returned.
@@ -185,7 +176,7 @@ func TestNotEveryLeaseIsPassedOnWithoutTheStore(t *testing.T) {
 func TestReaderInheritsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, reserve(s, 100, false), nil), open(t, s.Driver(), nil)
+		c, other := open(t, reserve(s, 100, false), nil), open(t, s.Participant(), nil)
 		first := acquire(t, c, "a")
 		writer := line(t, c, 1, func(_ int, l *pawl.Lease) {
 			if l.ID() != first.ID() {
@@ -214,7 +205,7 @@ func passed(t *testing.T, c *pawl.Client, d *reserving, extend time.Duration, an
 	go func() { got <- acquire(t, c, "a", opts...) }()
 	synctest.Wait()
 	let := make(chan struct{})
-	set(d.tapped, &d.renew, func(_ context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+	set(d.tapped, &d.renew, func(_ context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
 		since, err := ask()
 		<-let
 		if answer != nil {
@@ -333,7 +324,7 @@ func TestBreakMeetsWhoHasTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := reserve(s, 100, false)
-		c, other := open(t, d, nil), open(t, s.Driver(), nil)
+		c, other := open(t, d, nil), open(t, s.Participant(), nil)
 		first := acquire(t, c, "a")
 		got := make(chan *pawl.Lease)
 		go func() { got <- acquire(t, c, "a") }()

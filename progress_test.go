@@ -16,7 +16,7 @@ import (
 func TestProgressEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), &pawl.Options{TTL: 3 * time.Second}), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), &pawl.Options{TTL: 3 * time.Second}), open(t, s.Participant(), nil)
 		l := acquire(t, c, "a", pawl.ProgressEvery(time.Minute))
 		for range 100 {
 			time.Sleep(50 * time.Second)
@@ -47,7 +47,7 @@ func TestProgressEvery(t *testing.T) {
 // Without ProgressEvery a report changes nothing.
 func TestProgressOfAnyLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := acquire(t, open(t, new(memlock.Store).Driver(), nil), "a")
+		l := acquire(t, open(t, new(memlock.Store).Participant(), nil), "a")
 		if err := l.Progress(); err != nil {
 			t.Error(err)
 		}

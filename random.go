@@ -14,6 +14,7 @@ import (
 // holder and the time at which the client was made, so that every run in a bubble of
 // fake time is the same.
 type random struct {
+	seed   uint64
 	mu     sync.Mutex
 	source *rand.Rand
 }
@@ -21,8 +22,12 @@ type random struct {
 func newRandom(h *Holder) *random {
 	who := fnv.New64()
 	fmt.Fprint(who, *h)
-	return &random{source: rand.New(rand.NewPCG(who.Sum64(), uint64(time.Now().UnixNano())))}
+	seed := who.Sum64()
+	return &random{seed: seed, source: rand.New(rand.NewPCG(seed, uint64(time.Now().UnixNano())))}
 }
+
+// another returns a source of its own for the client's half of the store.
+func (r *random) another() rand.Source { return rand.NewPCG(^r.seed, uint64(time.Now().UnixNano())) }
 
 // chance returns a random number in [0, 1).
 func (r *random) chance() float64 {

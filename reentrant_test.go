@@ -17,7 +17,7 @@ import (
 func TestReentrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		outer := acquire(t, c, "a", pawl.Reentrant())
 		ctx, cancel := outer.Context(context.Background())
 		defer cancel()
@@ -65,7 +65,7 @@ func TestReentrant(t *testing.T) {
 }
 
 func TestReentrantRefuses(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	under := func(l *pawl.Lease, opts ...pawl.Option) error {
 		ctx, cancel := l.Context(context.Background())
 		defer cancel()
@@ -104,7 +104,7 @@ func TestReentrantRefuses(t *testing.T) {
 
 func TestLostLeaseIsLostForEveryHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, new(memlock.Store).Driver(), nil)
+		c := open(t, new(memlock.Store).Participant(), nil)
 		err := c.Do(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {
 			return c.Do(ctx, "a", func(ctx context.Context, _ *pawl.Lease) error {
 				<-ctx.Done()
@@ -119,7 +119,7 @@ func TestLostLeaseIsLostForEveryHold(t *testing.T) {
 
 // Goroutines that share the context are one holder.
 func TestReentrantInParallel(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	l := acquire(t, c, "a")
 	ctx, cancel := l.Context(context.Background())
 	defer cancel()
@@ -147,7 +147,7 @@ func TestReentrantInParallel(t *testing.T) {
 
 func TestCloseReleasesEveryHold(t *testing.T) {
 	s := new(memlock.Store)
-	c := open(t, s.Driver(), nil)
+	c := open(t, s.Participant(), nil)
 	l := acquire(t, c, "a")
 	ctx, cancel := l.Context(context.Background())
 	defer cancel()
@@ -157,7 +157,7 @@ func TestCloseReleasesEveryHold(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	release(t, acquire(t, open(t, s.Driver(), nil), "a"))
+	release(t, acquire(t, open(t, s.Participant(), nil), "a"))
 }
 
 // A context under two leases looks at the clock for both.
@@ -186,7 +186,7 @@ func TestContextLooksAtEveryLease(t *testing.T) {
 func TestReentrantIsTheContextsBusiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		l := acquire(t, c, "a", pawl.Reentrant())
 		holding, cancel := l.Context(context.Background())
 		defer cancel()

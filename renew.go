@@ -20,15 +20,14 @@ const roundTrips = 6
 // measure warns, once for a client, if an answer takes too long for leases of ttl. It asks for one, as what
 // a grant took may have been spent on a connection, or in a queue.
 func (c *Client) measure(name string, ttl time.Duration) {
-	in, ok := c.driver.(driver.Inspector)
-	if !ok || c.measured.Swap(true) {
+	if !c.store.Caps().Shows || c.measured.Swap(true) {
 		return
 	}
 	c.background.Go(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, ttl)
 		defer cancel()
 		began := driver.Now()
-		_, err := in.Inspect(ctx, name)
+		_, err := c.store.Inspect(ctx, name)
 		if err == nil || ctx.Err() != nil && c.ctx.Err() == nil {
 			c.observer.answered(driver.Now().Sub(began), ttl)
 		}
@@ -82,7 +81,7 @@ func (l *Lease) ask(ctx context.Context, req trust.Request) error {
 	timed, cancel := context.WithTimeout(ctx, req.Timeout)
 	defer cancel()
 	began := driver.Now()
-	since, err := l.grant.store.Renew(timed, req.TTL)
+	since, err := l.grant.remote.Renew(timed, req.TTL)
 	answer := trust.Answer{Sent: began, TTL: req.TTL, Since: since, Err: err, GaveUp: err != nil && ctx.Err() != nil}
 	has, do := l.grant.answered(l, answer)
 	has.tellLoss(do)

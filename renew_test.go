@@ -19,18 +19,18 @@ import (
 // answers makes the store answer renewal n after the time that after returns, or never if
 // that is negative. It carries out what it answers at once.
 func answers(d *tapped, after func(n int64) time.Duration) {
-	set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+	set(d, &d.renew, func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
 		wait := after(d.renewals.Load())
 		if wait < 0 {
 			<-ctx.Done()
-			return 0, ctx.Err()
+			return driver.Renewal{}, ctx.Err()
 		}
 		since, err := ask()
 		select {
 		case <-time.After(wait):
 			return since, err
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return driver.Renewal{}, ctx.Err()
 		}
 	})
 }

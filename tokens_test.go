@@ -14,26 +14,30 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// restored is a driver whose store can be replaced by an older one.
+// restored is a participant of a store that can be replaced by an older one.
 type restored struct {
-	driver.Driver
-	now driver.Driver
+	driver.Store
+	now driver.Store
 }
 
-func (d *restored) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return d.now.TryAcquire(ctx, req)
+func (d *restored) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	return d.now.Ask(ctx, req)
+}
+
+func (d *restored) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
+	return d.now.End(ctx, l, how)
 }
 
 // A client refuses a grant whose token is not above one that it has had on the name.
 func TestStoreThatHasGoneBackIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &restored{Driver: tap(new(memlock.Store)), now: new(memlock.Store).Driver()}
+		d := &restored{Store: tap(new(memlock.Store)), now: new(memlock.Store).Participant()}
 		c := open(t, d, nil)
 		for range 3 {
 			release(t, acquire(t, c, "a"))
 		}
 		old := new(memlock.Store)
-		d.now = old.Driver()
+		d.now = old.Participant()
 		ways := map[string]func() (*pawl.Lease, error){
 			"Acquire":    func() (*pawl.Lease, error) { return c.Acquire(t.Context(), "a") },
 			"TryAcquire": func() (*pawl.Lease, error) { return c.TryAcquire(t.Context(), "a") },
@@ -45,7 +49,7 @@ func TestStoreThatHasGoneBackIsRefused(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if !isFree(t, open(t, old.Driver(), nil), "a") {
+		if !isFree(t, open(t, old.Participant(), nil), "a") {
 			t.Error("what was refused is held")
 		}
 		release(t, acquire(t, c, "b")) // of which nothing is known

@@ -17,7 +17,7 @@ import (
 func TestTryDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 		ran := false
 		err := c.TryDo(t.Context(), "a", func(ctx context.Context, l *pawl.Lease) error {
 			ran = true
@@ -42,8 +42,8 @@ func TestTryAcquireAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		// One store grants sets, the other does not.
-		for _, d := range []driver.Driver{s.Driver(), tap(s)} {
-			c, other := open(t, d, nil), open(t, s.Driver(), nil)
+		for _, d := range []driver.Store{s.Participant(), tap(s)} {
+			c, other := open(t, d, nil), open(t, s.Participant(), nil)
 			g, err := c.TryAcquireAll(t.Context(), []string{"b", "a"})
 			if err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestTryAcquireAll(t *testing.T) {
 }
 
 func TestTryAcquireAllRefuses(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	c := open(t, new(memlock.Store).Participant(), nil)
 	for _, opts := range [][]pawl.Option{{pawl.NoRenew()}, {pawl.ProgressEvery(time.Second)}, {pawl.ProgressEvery(-1)}} {
 		for what, all := range map[string]func(context.Context, []string, ...pawl.Option) (*pawl.Leases, error){"TryAcquireAll": c.TryAcquireAll, "AcquireAll": c.AcquireAll} {
 			if _, err := all(t.Context(), []string{"a", "b"}, opts...); err == nil || errors.Is(err, pawl.ErrHeld) {

@@ -155,9 +155,7 @@ func (c *Client) advance(name string, ln *queue) {
 // enters its line: callers that want one from now on wait for it.
 func (c *Client) settle(l *Lease) {
 	c.keep(l)
-	if n, ok := l.grant.store.(driver.Notifier); ok {
-		n.OnLost(func(err error) { l.grant.lose(trust.AsLost(err, driver.Gone)) })
-	}
+	l.grant.remote.OnLost(func(err error) { l.grant.lose(trust.AsLost(err, driver.Gone)) })
 	c.heed(l)
 }
 

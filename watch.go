@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 const (
@@ -39,7 +40,7 @@ func (c *Client) acquireUnder(ctx context.Context, req *driver.Request, set sett
 		holds = append(holds, driver.Hold{Name: l.grant.name, Lease: l.grant.id})
 	}
 	req.Holds = holds[max(0, len(holds)-maxHolds):] // without the first ones
-	req.Lease = newID()                             // by which other calls find this one in the line
+	req.Lease = participant.NewID()                 // by which other calls find this one in the line
 	if set.inDeadlock {
 		return c.acquire(ctx, req, set)
 	}

@@ -28,12 +28,12 @@ type world struct {
 func inWorld(t *testing.T, f func(t *testing.T, w world)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		link := drivertest.NewFaulty(s.Driver())
-		f(t, world{link, open(t, link.Driver()), open(t, s.Driver())})
+		link := drivertest.NewFaulty(s.Participant())
+		f(t, world{link, open(t, link), open(t, s.Participant())})
 	})
 }
 
-func open(t *testing.T, d driver.Driver) *pawl.Client {
+func open(t *testing.T, d driver.Store) *pawl.Client {
 	t.Helper()
 	c, err := pawl.New(d, nil)
 	if err != nil {

@@ -106,7 +106,7 @@ func TestCertMagicUnlockBesideARenewal(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.breakLease(t, cert)
-		w.link.Add(drivertest.Rule{Op: drivertest.TryAcquire, Effect: drivertest.SlowAfter, Delay: soon, Count: 1})
+		w.link.Add(drivertest.Rule{Op: drivertest.Ask, Effect: drivertest.SlowAfter, Delay: soon, Count: 1})
 		renewed := make(chan error)
 		go func() { renewed <- c.RenewLockLease(background, cert, time.Hour) }()
 		synctest.Wait()

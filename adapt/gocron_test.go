@@ -85,7 +85,7 @@ func TestGocronMinHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		w.link.Add(drivertest.Rule{Op: drivertest.Release, Count: 1})
+		w.link.Add(drivertest.Rule{Op: drivertest.End, Count: 1})
 		wantIs(t, run.Unlock(background), pawl.ErrUnavailable)
 		if told.take(t) == nil {
 			t.Error("Report is not told of a release that failed")

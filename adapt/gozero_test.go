@@ -65,7 +65,7 @@ func TestGoZeroLock(t *testing.T) {
 			t.Error("it is held after errors")
 		}
 		want("acquire when the store is back", l.Acquire, true)
-		w.link.Add(drivertest.Rule{Op: drivertest.Release, Count: 1})
+		w.link.Add(drivertest.Rule{Op: drivertest.End, Count: 1})
 		_, err = l.Release()
 		wantIs(t, err, pawl.ErrUnavailable)
 	})

@@ -122,7 +122,7 @@ func TestMutexUnlocksInAnOutage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		m := &adapt.Mutex{Locks: w.locks, Name: "a"}
 		m.Lock()
-		w.link.Add(drivertest.Rule{Op: drivertest.Release, Count: 1})
+		w.link.Add(drivertest.Rule{Op: drivertest.End, Count: 1})
 		m.Unlock()
 		time.Sleep(2 * pawl.DefaultTTL)
 		w.wantFree(t, "a")

@@ -1,17 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package driver is the contract between package pawl and one store of leases. Only
+// authors of stores need it.
+//
+// A Store is small on purpose. It encodes a request, sends it and decodes the answer, and it reports what
+// the service says unasked. What is common to all stores is done once, by its callers: waiting and
+// looking, doubts about lost answers, outages, hand-over, the trust window, renewals, the line of local
+// waiters, clean-up, observation.
+//
+// Package drivertest holds the suite that every store passes.
 package driver
 
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"time"
 )
 
 // A Store is the wire to one lock service, and one participant in it: two Stores that are opened on the
 // same service exclude each other. Each method but Listen and Hear is one request. A Store keeps no record
-// of the leases of its client: package participant does that, once for all stores.
+// of the leases of its client.
+//
+// For one name, grants are linearizable across all participants: between the moment at which the service
+// grants a lease and the moment at which it ends it (by End, by the passing of its TTL, by Break, or, where
+// Guarantees.Expiry is false, by the end of the process), it grants no other lease on the name.
+//
+// Kinds: a lease is exclusive, shared, or one of n slots. Leases on one name are held together only if all
+// are shared, or all are slots with the same n and there are at most n of them. A waiter in the queue is
+// granted the name as soon as its lease may be held together with those that are held, and no earlier waiter
+// still waits. So a steady stream of readers does not starve a writer, and readers that follow each other in
+// the queue are granted together. If Guarantees.FIFO is true, a request without Queue does not overtake
+// waiters either. A Store is never asked for a kind that its Guarantees lack.
+//
+// A Store does not repeat requests, log, or start timers for a lease. It returns the sentinel errors of this
+// package, wrapped with %w and together with the cause; it never hides a context error behind one of them.
 //
 // All methods are safe for concurrent use. An error that is no *Failure leaves open whether the
 // request was carried out.
@@ -59,17 +83,26 @@ type Store interface {
 	// Describe returns what all clients of the service have agreed on, and changes nothing.
 	Describe(ctx context.Context) (*StoreInfo, error)
 
-	// Examine asks each server how it is, and changes nothing.
+	// Examine asks each server how it is, and changes nothing. A server that does not answer is told of
+	// in a Finding. It tells what it has found good as well.
 	Examine(ctx context.Context) []Finding
 
 	// Close frees what the store itself opened. Requests under way return soon.
 	Close() error
 }
 
+// Guarder is a Store of a database that can bind a transaction of the user to a lease.
+type Guarder interface {
+	// Guard makes tx, an open transaction on the database of the store, fail unless the lease with that
+	// token has not ended, and then keeps every other lease on the name from beginning until tx has ended.
+	// It returns ErrLost if the lease has ended, and an error that is errors.ErrUnsupported if tx is of a
+	// type that the store does not know. After any other error tx cannot be committed, also if ctx has
+	// ended. If ended is not nil, the lease has ended for that reason: Guard makes tx fail and returns ended.
+	Guard(ctx context.Context, l Ref, token uint64, tx any, ended error) error
+}
+
 // Inheriter is a Store whose leases live as long as any process has their files open.
 type Inheriter interface {
-	Store
-
 	// Files returns the open files that a child process must inherit, or nil if the lease has ended. From
 	// then on End closes this process's copies only, and the lease ends when the last process has.
 	Files(l Ref) []*os.File
@@ -147,17 +180,6 @@ type End struct {
 	Doubt  bool // a request for the lease had no answer, and the service may receive it yet
 }
 
-// A StoreGuarder is a Store of a database that can bind a transaction to a lease.
-type StoreGuarder interface {
-	Store
-
-	// Guard makes tx, an open transaction on the database of the store, fail unless the lease with that
-	// token has not ended, and then keeps every other lease on the name from beginning until tx has ended.
-	// If ended is not nil, the lease has ended for that reason: Guard makes tx fail and returns ended. The
-	// errors are those of Guarder.Guard.
-	Guard(ctx context.Context, l Ref, token uint64, tx any, ended error) error
-}
-
 // EventKind says which fields of an Event are set.
 type EventKind int
 
@@ -205,13 +227,20 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns f.Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// FailureOf returns what is known of a request that has failed with err.
+// FailureOf returns what is known of a request that has failed with err. One that is no *Failure may have been carried
+// out, and there was no answer, unless err says better: ErrUnavailable, ErrRefused, or one of the answers that a
+// repetition would have as well.
 func FailureOf(err error) Failure {
 	var f *Failure
+	var slots *SlotsError
 	if errors.As(err, &f) {
 		return *f
 	}
-	return Failure{Err: err, Maybe: true}
+	answer := errors.As(err, &slots)
+	for _, known := range []error{ErrHeld, ErrLost, ErrReleased, ErrDisagree, ErrDenied, fs.ErrInvalid, errors.ErrUnsupported} {
+		answer = answer || errors.Is(err, known)
+	}
+	return Failure{Err: err, Maybe: !answer && !errors.Is(err, ErrUnavailable), Silent: !answer && !errors.Is(err, ErrRefused), Lasting: answer}
 }
 
 // Basic has the methods of a Store that does without a queue, events and a look from outside. Embed it in

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestRequests: a lease that is free costs two requests, as a key that is created and
@@ -69,10 +70,10 @@ func TestSpareThatIsGone(t *testing.T) {
 	s := openStore(t, startServer(t).url())
 	for _, acquire := range []struct {
 		name string
-		f    func(*driver.Request) (driver.Grant, error)
+		f    func(*driver.Request) (*participant.Lease, error)
 	}{
-		{"TryAcquire", func(req *driver.Request) (driver.Grant, error) { return s.TryAcquire(t.Context(), req) }},
-		{"Acquire", func(req *driver.Request) (driver.Grant, error) { return s.Acquire(t.Context(), req) }},
+		{"TryAcquire", func(req *driver.Request) (*participant.Lease, error) { return s.TryAcquire(t.Context(), req) }},
+		{"Acquire", func(req *driver.Request) (*participant.Lease, error) { return s.Acquire(t.Context(), req) }},
 	} {
 		var old []clientv3.LeaseID
 		for _, g := range []*grant{take(t, s, request("deploy")), take(t, s, request("other"))} {
@@ -148,25 +149,38 @@ func TestRepeatedAttempt(t *testing.T) {
 	for i, kind := range []driver.Request{{}, {Shared: true}, {Slots: 2}} {
 		req := request("deploy")
 		req.Shared, req.Slots = kind.Shared, kind.Slots
-		again := func(s *half) *grant {
+		ask := func(s *half) driver.Answer {
 			t.Helper()
-			g := take(t, s, req)
-			if n := keysOf(t, s, req); len(n) != 1 || tokenOf(n[0].CreateRevision) != g.Token() {
-				t.Errorf("the lease with token %d has %d keys", g.Token(), len(n))
+			ans, err := s.Ask(t.Context(), req)
+			if err != nil || !ans.Granted {
+				t.Fatalf("Ask = %+v, %v; want it granted", ans, err)
 			}
-			return g
+			if n := keysOf(t, s, req); len(n) != 1 || tokenOf(n[0].CreateRevision) != ans.Token {
+				t.Errorf("the lease with token %d has %d keys", ans.Token, len(n))
+			}
+			return ans
 		}
-		g := take(t, s, req)
-		if next := again(s); next.Token() != g.Token() {
-			t.Errorf("a repeated attempt has token %d; the lease has %d", next.Token(), g.Token())
+		end := func(s *half, ans driver.Answer) {
+			t.Helper()
+			if found, err := s.End(t.Context(), refOf(req, ans), driver.End{}); !found || err != nil {
+				t.Errorf("End = %v, %v; want that it was there", found, err)
+			}
+			req.Handle = nil
 		}
-		release(t, g)
-		release(t, again(s)) // it is over: the id may be used again
+		first := ask(s)
+		req.Handle = first.Handle
+		if again := ask(s); again.Token != first.Token {
+			t.Errorf("a repeated attempt has token %d; the lease has %d", again.Token, first.Token)
+		}
+		end(s, first)
+		end(s, ask(s)) // it is over: the id may be used again
 		if i == 0 {
-			if lost, err := behind.TryAcquire(t.Context(), req); !errors.Is(err, driver.ErrUncertain) || lost == nil {
-				t.Fatalf("TryAcquire = %v, %v; want ErrUncertain, and a grant to release", lost, err)
+			ans, err := behind.Ask(t.Context(), req)
+			if err == nil || !driver.FailureOf(err).Maybe {
+				t.Fatalf("Ask = %+v, %v; want that the outcome is open", ans, err)
 			}
-			release(t, again(behind))
+			req.Handle = ans.Handle
+			end(behind, ask(behind))
 		}
 	}
 	nothingLeft(t, s)

@@ -24,8 +24,8 @@ func TestNamespaceIsRefused(t *testing.T) {
 	}
 	t.Cleanup(func() { client.Close() })
 	client.KV = namespace.NewKV(client.KV, "app/")
-	if d, err := NewDriverFor(client, &Options{Pattern: "/locks/*"}); err == nil || !strings.Contains(err.Error(), "namespace") {
-		t.Errorf("NewDriverFor = %v, %v; want an error that names the namespace", d, err)
+	if d, err := NewStoreFor(client, &Options{Pattern: "/locks/*"}); err == nil || !strings.Contains(err.Error(), "namespace") {
+		t.Errorf("NewStoreFor = %v, %v; want an error that names the namespace", d, err)
 	}
 }
 

@@ -44,18 +44,19 @@ func fill(t *testing.T) int32 {
 			for j := 0; ; j++ {
 				req := request(fmt.Sprintf("deploy/%d/%d", i, j))
 				req.Why = strings.Repeat("x", 60000)
-				g, err := s.TryAcquire(t.Context(), req)
+				ans, err := s.Ask(t.Context(), req)
 				if err == nil {
 					continue
 				}
+				f := driver.FailureOf(err)
 				if len(keysOf(t, s, req)) == 1 {
 					there.Add(1)
-					if g == nil || !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
-						t.Errorf("TryAcquire = %v, %v; want ErrUncertain and a grant to release: the key is there", g, err)
+					if !f.Maybe {
+						t.Errorf("Ask = %v; want that the outcome is open: the key is there", err)
 					}
 				}
-				if g != nil {
-					release(t, g)
+				if f.Maybe {
+					undo(t, s, req, ans)
 				}
 				if n := len(keysOf(t, s, req)); n > 0 {
 					t.Errorf("%d keys are left of an attempt that was undone", n)

@@ -27,30 +27,26 @@ type half struct {
 
 type wire struct{ *store }
 
-func halfOf(d driver.Driver) *half {
-	p := d.(*participant.Participant)
-	return &half{p, wire{p.Store().(*store)}}
+func halfOf(d driver.Store) *half {
+	return &half{participant.New(d, participant.Options{}), wire{d.(*store)}}
 }
 
 // grant is one of a participant, and what its wire knows of it.
 type grant struct {
-	driver.Grant
+	*participant.Lease
 	*lease
 }
-
-func (g *grant) OnLost(f func(error))           { g.Grant.(driver.Notifier).OnLost(f) }
-func (g *grant) OnWanted(f func(driver.Recall)) { g.Grant.(driver.Recallable).OnWanted(f) }
-func (g *grant) Reserved() (uint64, bool)       { return g.Grant.(driver.Reserver).Reserved() }
 
 // openStore opens a participant, closed when the test ends.
 func openStore(t testing.TB, url string) *half {
 	t.Helper()
-	d, err := NewDriver(context.Background(), url, nil)
+	d, err := NewStore(context.Background(), url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
-	return halfOf(d)
+	h := halfOf(d)
+	t.Cleanup(func() { h.Close() })
+	return h
 }
 
 // openClient opens a client with the given TTL, closed when the test ends.
@@ -83,7 +79,7 @@ func take(t testing.TB, s *half, req *driver.Request) *grant {
 }
 
 // grantOf returns a grant with what the wire knows of it.
-func (h *half) grantOf(g driver.Grant, req *driver.Request) *grant {
+func (h *half) grantOf(g *participant.Lease, req *driver.Request) *grant {
 	h.store.mu.Lock()
 	defer h.store.mu.Unlock()
 	for _, l := range h.backed {
@@ -94,10 +90,23 @@ func (h *half) grantOf(g driver.Grant, req *driver.Request) *grant {
 	return &grant{g, nil}
 }
 
-func release(t testing.TB, g driver.Grant) {
+func release(t testing.TB, g interface{ Release(context.Context) error }) {
 	t.Helper()
 	if err := g.Release(context.Background()); err != nil {
 		t.Errorf("Release = %v", err)
+	}
+}
+
+// refOf returns the lease of a request, as far as the wire has got with it.
+func refOf(req *driver.Request, ans driver.Answer) driver.Ref {
+	return driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots, Handle: ans.Handle}
+}
+
+// undo ends what a request may have left that had no answer.
+func undo(t testing.TB, s *half, req *driver.Request, ans driver.Answer) {
+	t.Helper()
+	if _, err := s.End(context.Background(), refOf(req, ans), driver.End{Unsure: true, Doubt: true}); err != nil {
+		t.Errorf("End = %v", err)
 	}
 }
 
@@ -108,13 +117,19 @@ type waiting struct {
 	req    *driver.Request
 	cancel context.CancelFunc
 	done   chan struct{}
-	grant  driver.Grant
+	grant  *participant.Lease
 	err    error
 	at     driver.Instant // when it returned
 }
 
 // wait begins to wait and returns when the key is in the queue.
 func wait(t testing.TB, s *half, req *driver.Request) *waiting {
+	t.Helper()
+	return waitSeen(t, s, s, req)
+}
+
+// waitSeen is wait, but it is by that sees the key.
+func waitSeen(t testing.TB, s, by *half, req *driver.Request) *waiting {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &waiting{t: t, half: s, req: req, cancel: cancel, done: make(chan struct{})}
@@ -127,7 +142,7 @@ func wait(t testing.TB, s *half, req *driver.Request) *waiting {
 		cancel()
 		<-w.done
 	})
-	if !eventually(patience, func() bool { return len(keysOf(t, s, req)) == 1 }) {
+	if !eventually(patience, func() bool { return len(keysOf(t, by, req)) == 1 }) {
 		t.Fatal("the waiter does not come into the queue")
 	}
 	return w

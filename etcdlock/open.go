@@ -21,7 +21,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Options are the settings of a client on an etcd cluster. The zero value is
@@ -71,7 +70,7 @@ const (
 // error, such as that the user lacks rights, says what to do. No error contains the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
-	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return NewDriver(ctx, url, opts) }, &opts.Options)
+	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return NewStore(ctx, url, opts) }, &opts.Options)
 }
 
 // New returns a pawl client that uses client, and never closes it. Its errors are
@@ -81,12 +80,12 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 // grows to two minutes unless told otherwise.
 func New(client *clientv3.Client, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
-	return pawl.Connect(context.Background(), func(context.Context) (driver.Driver, error) { return NewDriverFor(client, opts) }, &opts.Options)
+	return pawl.Connect(context.Background(), func(context.Context) (driver.Store, error) { return NewStoreFor(client, opts) }, &opts.Options)
 }
 
-// NewDriver returns the driver of a client of the cluster at url, for those who
+// NewStore returns the driver of a client of the cluster at url, for those who
 // want to put something between the two. Its errors are those of Open.
-func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
+func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	where, err := parseURL(url, orDefault(opts))
 	if err != nil {
 		return nil, err
@@ -103,11 +102,11 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 		s.Close()
 		return nil, fmt.Errorf("etcdlock: %w", err)
 	}
-	return participant.New(s, nil), nil
+	return s, nil
 }
 
-// NewDriverFor is NewDriver for a client of the caller's, which it never closes.
-func NewDriverFor(client *clientv3.Client, opts *Options) (driver.Driver, error) {
+// NewStoreFor is NewStore for a client of the caller's, which it never closes.
+func NewStoreFor(client *clientv3.Client, opts *Options) (driver.Store, error) {
 	// Some requests go past client.KV, so what wraps it, as package namespace does, would
 	// leave the holder's key and what is read of it in two places.
 	if kv := clientv3.NewKV(client); reflect.TypeOf(client.KV) != reflect.TypeOf(kv) {
@@ -122,7 +121,7 @@ func NewDriverFor(client *clientv3.Client, opts *Options) (driver.Driver, error)
 		s.Close()
 		return nil, fmt.Errorf("etcdlock: %w", err)
 	}
-	return participant.New(s, nil), nil
+	return s, nil
 }
 
 // orDefault returns a copy: a client may connect long after Open, and the caller may have changed

@@ -30,7 +30,7 @@ func TestGRPCProxy(t *testing.T) {
 	var err error
 	if !eventually(patience, func() bool {
 		var d interface{ Close() error }
-		if d, err = NewDriver(t.Context(), "etcd://"+addr, &Options{Options: pawl.Options{TTL: 5 * time.Second}}); err == nil {
+		if d, err = NewStore(t.Context(), "etcd://"+addr, &Options{Options: pawl.Options{TTL: 5 * time.Second}}); err == nil {
 			d.Close()
 		}
 		return !errors.Is(err, pawl.ErrUnavailable)
@@ -38,6 +38,6 @@ func TestGRPCProxy(t *testing.T) {
 		t.Fatalf("the proxy does not serve: %v", err)
 	}
 	if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "etcd gateway") {
-		t.Errorf("NewDriver through a grpc-proxy = %v; want it refused, and what to do", err)
+		t.Errorf("NewStore through a grpc-proxy = %v; want it refused, and what to do", err)
 	}
 }

@@ -40,7 +40,7 @@ func TestTLS(t *testing.T) {
 		"etcd://" + secure + "?connect_timeout=1s":       secure,
 		"etcds://" + secure + "?ca_file=/no/such/folder": "no such file",
 	} {
-		if _, err := NewDriver(t.Context(), url, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewStore(t.Context(), url, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want an error with %q", url, err, want)
 		}
 	}
@@ -73,12 +73,12 @@ func TestServerName(t *testing.T) {
 		if c.url != "" {
 			url += "&server_name=" + c.url
 		}
-		locks, err := NewDriver(t.Context(), url, &Options{TLS: &tls.Config{ServerName: c.options}})
+		locks, err := NewStore(t.Context(), url, &Options{TLS: &tls.Config{ServerName: c.options}})
 		if err == nil {
 			locks.Close()
 		}
 		if right := err == nil; right != c.right {
-			t.Errorf("NewDriver with server_name=%q and TLS.ServerName %q = %v; want success: %v", c.url, c.options, err, c.right)
+			t.Errorf("NewStore with server_name=%q and TLS.ServerName %q = %v; want success: %v", c.url, c.options, err, c.right)
 		} else if err != nil && (!strings.Contains(err.Error(), "?server_name=") || !errors.Is(err, pawl.ErrUnavailable)) {
 			t.Errorf("the error does not say what to do: %v", err)
 		}
@@ -148,7 +148,7 @@ func TestUsers(t *testing.T) {
 func TestDeadCluster(t *testing.T) {
 	a, b := drivertest.FreeAddr(t), drivertest.FreeAddr(t)
 	began := time.Now()
-	_, err := NewDriver(t.Context(), "etcd://me:secret@"+a+","+b, nil)
+	_, err := NewStore(t.Context(), "etcd://me:secret@"+a+","+b, nil)
 	if err == nil {
 		t.Fatal("Open = nil; want an error")
 	}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestTokens: between those of two revisions there is room for what is set aside, and
@@ -57,7 +58,7 @@ func TestRevisionsRunOut(t *testing.T) {
 	through(a, &aged{a.kv, maxRevision})
 	refused := func(state string) {
 		t.Helper()
-		for what, acquire := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){"TryAcquire": a.TryAcquire, "Acquire": a.Acquire} {
+		for what, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": a.TryAcquire, "Acquire": a.Acquire} {
 			if what == "TryAcquire" && state == "held" {
 				continue
 			}
@@ -99,7 +100,7 @@ func TestRestoredBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"deploy", "another"} {
-		var g driver.Grant
+		var g *participant.Lease
 		if !eventually(patience, func() bool { // the first requests may meet the end of the connection
 			g, err = s.TryAcquire(t.Context(), request(name))
 			return !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)

@@ -47,7 +47,7 @@ func TestWrongURLsDoNotTellThePassword(t *testing.T) {
 		"etcd://me:secret@h1,:1", "etcd://me:secret@h1:x", "etcd://me:secret@h1?nothing=1", "etcd://me:secret@h1?ca_file=x",
 		"etcds://me:secret@h1?ca_file=/no/such/file", "etcd://me:secret@h1?connect_timeout=x", "etcd://me:secret@h1#x",
 	} {
-		_, err := NewDriver(t.Context(), url, nil)
+		_, err := NewStore(t.Context(), url, nil)
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v; want an error without the password", url, err)
 		}

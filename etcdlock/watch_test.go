@@ -27,11 +27,11 @@ func TestKeepIdleEndsWatches(t *testing.T) {
 		switch i % 4 {
 		case 0:
 			refusedBy(t, b, req.Name)
-			e.hears(t, driver.Asks)
+			e.hears(t)
 			release(t, e)
 		case 1:
 			release(t, e) // at once
-			e.OnWanted(func(driver.Recall) {})
+			e.OnWanted(func() {})
 		case 2:
 			if err := b.Break(t.Context(), req.Name, req.Lease, nil, "test"); err != nil {
 				t.Error(err)

@@ -8,44 +8,52 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
-	"github.com/pawl-go/pawl/internal/participant"
 )
+
+// suiteTTL: etcd counts in seconds and looks for expired leases every half a second.
+const suiteTTL = 2 * time.Second
 
 // TestWire has one server for all checks but those that restart theirs.
 func TestWire(t *testing.T) {
 	t.Parallel()
+	wiretest.Run(t, harness(startServer(t)))
+}
+
+// harness is for tests that use the shared server, if there is one, unless they restart
+// it, and say so in their names.
+func harness(shared *member) wiretest.Harness {
 	opts := new(Options)
 	opts.TTL = suiteTTL
-	shared := startServer(t)
-	wiretest.Run(t, wiretest.Harness{
+	return wiretest.Harness{
 		Start: func(t testing.TB) wiretest.Service {
 			m := shared
-			if strings.Contains(t.Name(), "restart") {
+			if m == nil || strings.Contains(t.Name(), "restart") {
 				m = startServer(t)
 			}
 			service := drivertest.OverLinks(m.Addr, func(t testing.TB, addr string) driver.Store {
-				d, err := NewDriver(context.Background(), "etcd://"+addr, opts)
+				d, err := NewStore(context.Background(), "etcd://"+addr, opts)
 				if err != nil {
 					t.Fatal(err)
 				}
-				return d.(*participant.Participant).Store()
+				return d
 			})
 			service.Restart = func(testing.TB) { m.restart() }
 			service.Left = func(t testing.TB, prefix string) []string {
-				d := openThrough(t, drivertest.NewLink(t, m.Addr), opts)
+				d := openStore(t, m.url())
 				defer d.Close()
-				return keys(t, d.half, d.prefix+lockPart+escape(prefix))
+				return keys(t, d, d.prefix+lockPart+escape(prefix))
 			}
 			return service
 		},
 		TTL:      suiteTTL,
 		Parallel: true,
-	})
+	}
 }
 
 // TestClients runs real clients on a server.

@@ -41,11 +41,11 @@ func TestNoHandOverWithoutTheFile(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, encode("n")+lockSuffix)); err != nil {
 			t.Fatal(err)
 		}
-		other, err := NewDriver(dir, nil)
+		other, err := NewStore(dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, err := other.TryAcquire(t.Context(), request("n"))
+		next, err := clientOf(other).TryAcquire(t.Context(), request("n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,23 +22,23 @@ type client struct {
 
 type deeper struct{ *store }
 
-func clientOf(d driver.Driver) client {
-	p := d.(*participant.Participant)
-	return client{p, deeper{p.Store().(*store)}}
+func clientOf(d driver.Store) client {
+	return client{participant.New(d, participant.Options{}), deeper{d.(*store)}}
 }
 
 func open(t testing.TB, dir string) client {
 	t.Helper()
-	d, err := NewDriver(dir, nil)
+	d, err := NewStore(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
-	return clientOf(d)
+	c := clientOf(d)
+	t.Cleanup(func() { c.Close() })
+	return c
 }
 
 // hold returns what the client has open for a grant.
-func (c client) hold(g driver.Grant) *hold {
+func (c client) hold(g *participant.Lease) *hold {
 	var found *hold
 	leases.Range(func(k, l any) bool {
 		h, ok := l.(*hold)
@@ -56,7 +56,7 @@ func request(name string) *driver.Request {
 	}
 }
 
-func acquire(t testing.TB, s client, name string) driver.Grant {
+func acquire(t testing.TB, s client, name string) *participant.Lease {
 	t.Helper()
 	g, err := s.TryAcquire(context.Background(), request(name))
 	if err != nil {
@@ -72,7 +72,7 @@ func mustBusy(t testing.TB, s client, name string) {
 	}
 }
 
-func release(t testing.TB, g driver.Grant) {
+func release(t testing.TB, g *participant.Lease) {
 	t.Helper()
 	if err := g.Release(context.Background()); err != nil {
 		t.Errorf("Release = %v", err)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestDeletedBeforeLock: a file that is deleted after it was opened excludes
@@ -127,7 +128,7 @@ func TestDeletedWhileHeld(t *testing.T) {
 	s := open(t, t.TempDir())
 	g, told := acquire(t, s, "deploy"), acquire(t, s, "told")
 	lost := make(chan error, 1)
-	told.(driver.Notifier).OnLost(func(err error) { lost <- err })
+	told.OnLost(func(err error) { lost <- err })
 	os.Remove(s.path("deploy", lockSuffix))
 	os.Remove(s.path("told", lockSuffix))
 	if _, err := g.Renew(context.Background(), time.Minute); !errors.Is(err, driver.ErrLost) {
@@ -142,7 +143,7 @@ func TestDeletedWhileHeld(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the holder was not told")
 	}
-	for _, g := range []driver.Grant{g, told} {
+	for _, g := range []*participant.Lease{g, told} {
 		if err := g.Release(context.Background()); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Release = %v; want ErrLost", err)
 		}
@@ -165,7 +166,7 @@ func TestForeignFlock(t *testing.T) {
 	if !errors.As(err, &held) || len(held.Info.Holders) != 1 || held.Info.Holders[0].Lease != "" || held.Info.Holders[0].Token != 0 {
 		t.Errorf("TryAcquire = %v; want ErrHeld by somebody who has no lease", err)
 	}
-	got := make(chan driver.Grant)
+	got := make(chan *participant.Lease)
 	go func() {
 		g, err := s.Acquire(context.Background(), request("deploy"))
 		if err != nil {
@@ -260,7 +261,7 @@ func TestReleaseEndsListener(t *testing.T) {
 	files := fds(t)
 	for range 100 {
 		g := acquire(t, s, "deploy")
-		g.(driver.Notifier).OnLost(func(error) { t.Error("lost") })
+		g.OnLost(func(error) { t.Error("lost") })
 		release(t, g)
 	}
 	eventually(t, "no goroutine is left", func() bool { return !strings.Contains(stacks(), ").listen(") })
@@ -274,7 +275,7 @@ func TestNoise(t *testing.T) {
 	s := open(t, t.TempDir())
 	g := acquire(t, s, "deploy")
 	lost := make(chan error, 1)
-	g.(driver.Notifier).OnLost(func(err error) { lost <- err })
+	g.OnLost(func(err error) { lost <- err })
 	fifo, err := os.OpenFile(s.path("deploy", fifoSuffix), os.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)

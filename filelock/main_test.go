@@ -26,6 +26,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // The test binary is also every other process of these tests: with helperEnv
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 		drivertest.Parallel()
 		os.Exit(m.Run())
 	}
-	d, err := NewDriver(os.Args[2], &Options{AllowShared: os.Args[1] == "look"})
+	d, err := NewStore(os.Args[2], &Options{AllowShared: os.Args[1] == "look"})
 	if err != nil {
 		panic(err)
 	}
@@ -66,7 +67,7 @@ var helpers = map[string]func(*helper){
 	"sleep":   func(h *helper) { h.in.ReadString('\n') },
 }
 
-func (h *helper) acquire() (driver.Grant, *driver.Request) {
+func (h *helper) acquire() (*participant.Lease, *driver.Request) {
 	kind := ""
 	if len(h.args) > 0 {
 		kind = h.args[0]
@@ -101,7 +102,7 @@ func (h *helper) hold() {
 // obey holds the lock until it is asked to let go.
 func (h *helper) obey() {
 	g, req := h.acquire()
-	g.(driver.Notifier).OnLost(func(err error) {
+	g.OnLost(func(err error) {
 		fmt.Println("lost", err)
 		g.Release(context.Background())
 	})
@@ -138,7 +139,7 @@ func (h *helper) inherit() {
 	g, req := h.acquire()
 	child := command("sleep", h.s.dir, h.name)
 	child.Stdin = os.Stdin
-	child.ExtraFiles = g.(interface{ Files() []*os.File }).Files()
+	child.ExtraFiles = g.Files()
 	if err := child.Start(); err != nil {
 		panic(err)
 	}

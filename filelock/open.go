@@ -17,7 +17,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Options are the settings of a client on a directory. The zero value is useful,
@@ -42,16 +41,16 @@ func Open(dir string, opts *Options) (*pawl.Client, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	d, err := NewDriver(dir, opts)
+	d, err := NewStore(dir, opts)
 	if err != nil {
 		return nil, &pawl.Error{Op: "open", Err: err}
 	}
 	return pawl.New(d, &opts.Options)
 }
 
-// NewDriver returns the driver of a client on dir, for those who want to put
+// NewStore returns the driver of a client on dir, for those who want to put
 // something between the two. Its errors are those of Open.
-func NewDriver(dir string, opts *Options) (driver.Driver, error) {
+func NewStore(dir string, opts *Options) (driver.Store, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -81,7 +80,7 @@ func NewDriver(dir string, opts *Options) (driver.Driver, error) {
 				"let its owner type chmod 1777, or leave the setting out", "dir", dir)
 		}
 	}
-	return participant.New(&store{dir: dir, shared: opts.AllowShared}, nil), nil
+	return &store{dir: dir, shared: opts.AllowShared}, nil
 }
 
 // makeDir makes a directory for this user alone. One that is shared is not made in silence: the first

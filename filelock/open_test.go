@@ -133,7 +133,7 @@ func TestShared(t *testing.T) {
 	defer unix.Umask(old)
 	dir := t.TempDir()
 	os.Chmod(dir, 0o777|fs.ModeSticky)
-	d, err := NewDriver(dir, &Options{AllowShared: true})
+	d, err := NewStore(dir, &Options{AllowShared: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestDefaultDir(t *testing.T) {
 	for _, env := range []string{"XDG_RUNTIME_DIR", "TMPDIR", "HOME", "USER"} {
 		t.Setenv(env, t.TempDir())
 	}
-	if d, err := NewDriver("", nil); err != nil || clientOf(d).dir != dir {
+	if d, err := NewStore("", nil); err != nil || clientOf(d).dir != dir {
 		t.Errorf("in another environment the directory is %v (%v), not %s", d, err, dir)
 	}
 }
@@ -198,7 +198,7 @@ func TestWarnNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := NewDriver(dir, &Options{Options: pawl.Options{Logger: logger}}); err != nil {
+		if _, err := NewStore(dir, &Options{Options: pawl.Options{Logger: logger}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -215,7 +215,7 @@ func TestWarnNetwork(t *testing.T) {
 	}()
 	dir = t.TempDir()
 	for range 2 {
-		if _, err := NewDriver(dir, &Options{Options: pawl.Options{Logger: logger}}); err != nil {
+		if _, err := NewStore(dir, &Options{Options: pawl.Options{Logger: logger}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -276,8 +276,8 @@ func TestDiskFull(t *testing.T) {
 	if _, err := s.TryAcquire(context.Background(), request("new")); !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, unix.EROFS) {
 		t.Errorf("TryAcquire = %v; want ErrUnavailable, read-only", err)
 	}
-	if _, err := NewDriver(dir, nil); err == nil || !strings.Contains(err.Error(), "cannot write to directory") {
-		t.Errorf("NewDriver on a read-only disk = %v; want an error", err)
+	if _, err := NewStore(dir, nil); err == nil || !strings.Contains(err.Error(), "cannot write to directory") {
+		t.Errorf("NewStore on a read-only disk = %v; want an error", err)
 	}
 }
 

@@ -124,7 +124,7 @@ func TestPowerCut(t *testing.T) {
 			d.largest = g.Token()
 			d.check()
 			if fate == 4 {
-				g.(interface{ Files() []*os.File }).Files()
+				g.Files()
 				d.check()
 			}
 			if fate == 2 || fate == 4 {

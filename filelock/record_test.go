@@ -37,7 +37,8 @@ func TestTornSlot(t *testing.T) {
 	stopClock(t)
 	for torn := range noteSlot {
 		for _, released := range []bool{true, false} {
-			s := open(t, t.TempDir())
+			dir := t.TempDir()
+			s := open(t, dir)
 			first := acquire(t, s, "deploy")
 			release(t, first)
 			g := acquire(t, s, "deploy")
@@ -50,7 +51,7 @@ func TestTornSlot(t *testing.T) {
 				}
 			}
 			overwrite(t, s, int64(torn*slotSize)+40, "torn")
-			if g := acquire(t, s, "deploy"); g.Token() != last+1 {
+			if g := acquire(t, open(t, dir), "deploy"); g.Token() != last+1 {
 				t.Errorf("slot %d torn, released %v: token %d; want %d", torn, released, g.Token(), last+1)
 			}
 		}
@@ -75,7 +76,7 @@ func TestRestoredFile(t *testing.T) {
 	var last uint64
 	for range 100 {
 		g := acquire(t, s, "deploy")
-		tokens, _ := g.(driver.Reserver).Reserved()
+		tokens, _ := g.Reserved()
 		last = g.Token() + tokens
 		release(t, g)
 	}

@@ -63,14 +63,14 @@ func TestHidepid(t *testing.T) {
 	if err := os.Chmod(dir, 0o1777); err != nil {
 		t.Fatal(err)
 	}
-	d, err := NewDriver(dir, &Options{AllowShared: true})
+	d, err := NewStore(dir, &Options{AllowShared: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
 	req := request("deploy")
 	req.Holder = &driver.Holder{Who: "test", PID: os.Getpid()}
-	g, err := d.TryAcquire(t.Context(), req)
+	g, err := clientOf(d).TryAcquire(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // kinds of leases in the arguments of helpers.
@@ -33,7 +34,7 @@ func asked(name, kind string) *driver.Request {
 	return req
 }
 
-func (s client) take(t testing.TB, name, kind string) driver.Grant {
+func (s client) take(t testing.TB, name, kind string) *participant.Lease {
 	t.Helper()
 	g, err := s.TryAcquire(context.Background(), asked(name, kind))
 	if err != nil {
@@ -43,9 +44,9 @@ func (s client) take(t testing.TB, name, kind string) driver.Grant {
 }
 
 // waitFor starts an Acquire and returns when it is in the queue.
-func (s client) waitFor(t testing.TB, name, kind string) <-chan driver.Grant {
+func (s client) waitFor(t testing.TB, name, kind string) <-chan *participant.Lease {
 	t.Helper()
-	got := make(chan driver.Grant, 1)
+	got := make(chan *participant.Lease, 1)
 	before := queueLen(s, name)
 	go func() {
 		g, err := s.Acquire(context.Background(), asked(name, kind))
@@ -58,7 +59,7 @@ func (s client) waitFor(t testing.TB, name, kind string) <-chan driver.Grant {
 	return got
 }
 
-func come(t testing.TB, got <-chan driver.Grant) driver.Grant {
+func come(t testing.TB, got <-chan *participant.Lease) *participant.Lease {
 	t.Helper()
 	select {
 	case g := <-got:
@@ -80,7 +81,7 @@ func TestWokenTogether(t *testing.T) {
 	s := open(t, t.TempDir())
 
 	writer := s.take(t, "a", "")
-	readers := []<-chan driver.Grant{s.waitFor(t, "a", "shared"), s.waitFor(t, "a", "shared")}
+	readers := []<-chan *participant.Lease{s.waitFor(t, "a", "shared"), s.waitFor(t, "a", "shared")}
 	next := s.waitFor(t, "a", "")
 	release(t, writer)
 	for _, r := range readers {
@@ -90,13 +91,13 @@ func TestWokenTogether(t *testing.T) {
 
 	// Again and again: whoever is late to wait for those before it finds out without.
 	for range 20 {
-		var slots []<-chan driver.Grant
+		var slots []<-chan *participant.Lease
 		for range 6 {
 			slots = append(slots, s.waitFor(t, "a", "slots3"))
 		}
 		next = s.waitFor(t, "a", "")
 		release(t, g)
-		held := []driver.Grant{come(t, slots[0]), come(t, slots[1]), come(t, slots[2])}
+		held := []*participant.Lease{come(t, slots[0]), come(t, slots[1]), come(t, slots[2])}
 		for i := range held { // the newest first, and then one that is neither that nor the oldest
 			release(t, held[2-i])
 			held[2-i] = come(t, slots[3+i])
@@ -115,7 +116,7 @@ func TestWaitForTheLeaving(t *testing.T) {
 	defer func(d time.Duration) { lookEvery = d }(lookEvery)
 	lookEvery = time.Hour
 	s := open(t, t.TempDir())
-	held := []driver.Grant{s.take(t, "a", "slots3"), s.take(t, "a", "slots3"), s.take(t, "a", "slots3")}
+	held := []*participant.Lease{s.take(t, "a", "slots3"), s.take(t, "a", "slots3"), s.take(t, "a", "slots3")}
 	if err := os.Remove(s.members(encode("a"))[0].path + whoSuffix); err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +272,7 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	joined := make(chan driver.Grant)
+	joined := make(chan *participant.Lease)
 	go func() { joined <- s.take(t, "deploy", "shared") }()
 	select {
 	case g := <-joined:

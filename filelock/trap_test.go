@@ -138,7 +138,7 @@ func TestOwner(t *testing.T) {
 		!strings.Contains(err.Error(), fmt.Sprintf("type chown %d '%s'", os.Geteuid(), path)) || strings.Contains(err.Error(), "delete") {
 		t.Errorf("TryAcquire = %v; want %v, and that %s be given back, not deleted", err, errOwner, path)
 	}
-	d, err := NewDriver(s.dir, &Options{AllowShared: true})
+	d, err := NewStore(s.dir, &Options{AllowShared: true})
 	if err != nil {
 		t.Fatal(err)
 	}

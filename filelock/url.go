@@ -16,12 +16,12 @@ import (
 
 func init() { pawl.Register("file", openByURL) }
 
-func openByURL(_ context.Context, text string, opts *pawl.Options) (driver.Driver, error) {
+func openByURL(_ context.Context, text string, opts *pawl.Options) (driver.Store, error) {
 	dir, shared, err := ParseURL(text)
 	if err != nil {
 		return nil, fmt.Errorf("filelock: %w", err)
 	}
-	return NewDriver(dir, &Options{Options: *opts, AllowShared: shared})
+	return NewStore(dir, &Options{Options: *opts, AllowShared: shared})
 }
 
 // ParseURL returns the directory that a URL leads to, for Open, and whether

@@ -47,7 +47,7 @@ func TestBreakSlowly(t *testing.T) {
 	noted, free := make(chan struct{}), make(chan struct{})
 	let := sync.OnceFunc(func() { close(free) })
 	defer let()
-	g.(driver.Notifier).OnLost(func(error) {
+	g.OnLost(func(error) {
 		h.note(note{Released: h.token()})
 		close(noted)
 		<-free

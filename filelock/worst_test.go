@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestForgottenGrant: a lease that is held for the life of the process, and that
@@ -33,9 +34,9 @@ func TestForgottenGrant(t *testing.T) {
 }
 
 // waiting starts an Acquire and returns when it stands in the queue.
-func waiting(t *testing.T, s client, name string) <-chan driver.Grant {
+func waiting(t *testing.T, s client, name string) <-chan *participant.Lease {
 	t.Helper()
-	got := make(chan driver.Grant, 1)
+	got := make(chan *participant.Lease, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -20,7 +21,7 @@ func request(name, lease string) *driver.Request {
 
 func BenchmarkTryAcquireRelease(b *testing.B) {
 	ctx := context.Background()
-	d := new(memlock.Store).Driver()
+	d := participant.New(new(memlock.Store).Participant(), participant.Options{})
 	req := request("deploy", "1")
 	b.ReportAllocs()
 	for b.Loop() {
@@ -36,7 +37,7 @@ func BenchmarkTryAcquireRelease(b *testing.B) {
 
 func BenchmarkRenew(b *testing.B) {
 	ctx := context.Background()
-	g, err := new(memlock.Store).Driver().TryAcquire(ctx, request("deploy", "1"))
+	g, err := participant.New(new(memlock.Store).Participant(), participant.Options{}).TryAcquire(ctx, request("deploy", "1"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func BenchmarkHandOff(b *testing.B) {
 	b.SetParallelism(8)
 	var participants atomic.Int64
 	b.RunParallel(func(pb *testing.PB) {
-		d := s.Driver().(driver.Queuer)
+		d := participant.New(s.Participant(), participant.Options{})
 		lease := strconv.FormatInt(participants.Add(1), 10)
 		for pb.Next() {
 			g, err := d.Acquire(ctx, request("deploy", lease))
@@ -77,13 +78,13 @@ func BenchmarkHandOff(b *testing.B) {
 func TestMemoryPerLease(t *testing.T) {
 	const n, limit = 100_000, 460
 	names := make([]string, n)
-	grants := make([]driver.Grant, n)
+	grants := make([]*participant.Lease, n)
 	for i := range names {
 		names[i] = "customer/" + strconv.Itoa(i)
 	}
 	holder := &driver.Holder{Who: "test"}
 	var s memlock.Store
-	d := s.Driver()
+	d := participant.New(s.Participant(), participant.Options{})
 	before := heap()
 	for i, name := range names {
 		g, err := d.TryAcquire(context.Background(),

@@ -51,7 +51,7 @@ func ExampleStore_Open() {
 func TestCrashedHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memlock.Store
-		d := store.Driver()
+		d := store.Participant()
 		dead, err := pawl.New(d, nil)
 		if err != nil {
 			t.Fatal(err)

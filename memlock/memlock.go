@@ -17,7 +17,6 @@ import (
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Store holds leases. The zero value is ready to use. A Store must not be
@@ -33,22 +32,17 @@ type Store struct {
 	waiters map[string]*waiter // by lease
 }
 
-// Driver returns a new participant. Participants exclude each other as separate
+// Participant returns a new participant. Participants exclude each other as separate
 // processes would.
-func (s *Store) Driver() driver.Driver { return participant.New(&wire{store: s}, nil) }
+func (s *Store) Participant() driver.Store { return &wire{store: s, tell: func(driver.Event) {}} }
 
-// Crash makes d, which must be a participant of s, as good as killed: each
-// further call on it or on its grants returns driver.ErrUnavailable and does
-// nothing. Its leases stay until they expire; with NoExpiry they end at once,
+// Crash makes p, which must be a participant of s, as good as killed: each
+// further request of it returns driver.ErrUnavailable and does nothing. Its leases stay until they expire; with NoExpiry they end at once,
 // as those of a dead process do.
-func (s *Store) Crash(d driver.Driver) {
-	p, ok := d.(*participant.Participant)
-	w, mine := (*wire)(nil), false
-	if ok {
-		w, mine = p.Store().(*wire)
-	}
-	if !mine || w.store != s {
-		panic("memlock: Crash of a driver that is not a participant of this store")
+func (s *Store) Crash(p driver.Store) {
+	w, ok := p.(*wire)
+	if !ok || w.store != s {
+		panic("memlock: Crash of what is not a participant of this store")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

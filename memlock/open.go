@@ -11,4 +11,4 @@ func Open(o *pawl.Options) (*pawl.Client, error) { return new(Store).Open(o) }
 
 // Open returns a client that is a new participant in s. It returns the errors
 // of pawl.New.
-func (s *Store) Open(o *pawl.Options) (*pawl.Client, error) { return pawl.New(s.Driver(), o) }
+func (s *Store) Open(o *pawl.Options) (*pawl.Client, error) { return pawl.New(s.Participant(), o) }

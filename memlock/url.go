@@ -19,15 +19,15 @@ var named sync.Map
 
 // openByURL opens mem:, a store that nobody else can reach, or mem://name, the store of
 // that name of this process.
-func openByURL(_ context.Context, url string, _ *pawl.Options) (driver.Driver, error) {
+func openByURL(_ context.Context, url string, _ *pawl.Options) (driver.Store, error) {
 	_, name, _ := strings.Cut(url, ":")
 	name = strings.TrimPrefix(name, "//")
 	if strings.ContainsAny(name, "/?#@") {
 		return nil, errors.New("memlock: this is neither mem: nor a URL like mem://name")
 	}
 	if name == "" {
-		return new(Store).Driver(), nil
+		return new(Store).Participant(), nil
 	}
 	s, _ := named.LoadOrStore(name, new(Store))
-	return s.(*Store).Driver(), nil
+	return s.(*Store).Participant(), nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
-	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -19,14 +18,9 @@ func TestWire(t *testing.T) {
 			Golden: golden,
 			Start: func(testing.TB) wiretest.Service {
 				s := &memlock.Store{NoExpiry: noExpiry}
-				drivers := make(map[driver.Store]driver.Driver)
 				return wiretest.Service{
-					Open: func(testing.TB) driver.Store {
-						p := s.Driver().(*participant.Participant)
-						drivers[p.Store()] = p
-						return p.Store()
-					},
-					Crash: func(_ testing.TB, w driver.Store) { s.Crash(drivers[w]) },
+					Open:  func(testing.TB) driver.Store { return s.Participant() },
+					Crash: func(_ testing.TB, p driver.Store) { s.Crash(p) },
 				}
 			},
 		})

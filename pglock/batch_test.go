@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // notAtOnce is the code of a request that has to be sent by itself.
@@ -97,7 +98,7 @@ func TestBatchGivesBack(t *testing.T) {
 	names := []string{"mine", "anothers", "wanted", "guarded"}
 	batch := rand.Text() + "/"
 	var all []ending
-	var grants []driver.Grant
+	var grants []*participant.Lease
 	for _, name := range names {
 		req := request(batch+name, time.Minute)
 		g, err := d.TryAcquire(t.Context(), req)

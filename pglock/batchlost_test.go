@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // tableLock is a transaction that keeps every request from the names of a schema.
@@ -50,7 +51,7 @@ func TestBatchUncertain(t *testing.T) {
 	}
 	tx := tableLock(t, "batch uncertain")
 	type result struct {
-		g   driver.Grant
+		g   *participant.Lease
 		err error
 	}
 	gone, cancel := context.WithCancel(t.Context())
@@ -90,7 +91,7 @@ func TestBatchUncertain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	var mine []driver.Grant
+	var mine []*participant.Lease
 	for i, c := range got {
 		if i == 4 {
 			continue
@@ -117,8 +118,8 @@ func TestBatchUncertain(t *testing.T) {
 	}
 }
 
-// TestBatchFails: when the answer for many does not come, each of them has a grant whose
-// release undoes what may have been carried out.
+// TestBatchFails: when the answer for many does not come, the outcome of each is uncertain, and what may have been
+// carried out is undone.
 func TestBatchFails(t *testing.T) {
 	t.Parallel()
 	d := open(t, server(t).URL("pawl"), &Options{Schema: "batch fails"})
@@ -127,14 +128,12 @@ func TestBatchFails(t *testing.T) {
 	tx := tableLock(t, "batch fails")
 	var all sync.WaitGroup
 	var left atomic.Int32
-	got := make([]driver.Grant, 8)
-	for i := range got {
+	for i := range 8 {
 		left.Add(1)
 		all.Go(func() {
 			defer left.Add(-1)
-			var err error
-			if got[i], err = d.TryAcquire(t.Context(), request(fmt.Sprint(i), 20*time.Second)); !errors.Is(err, driver.ErrUncertain) || got[i] == nil {
-				t.Errorf("%d: TryAcquire = %v, %v", i, got[i], err)
+			if g, err := d.TryAcquire(t.Context(), request(fmt.Sprint(i), 20*time.Second)); !errors.Is(err, driver.ErrUncertain) {
+				t.Errorf("%d: TryAcquire = %v, %v", i, g, err)
 			}
 		})
 	}
@@ -148,13 +147,11 @@ func TestBatchFails(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for i, g := range got {
-		if g == nil {
-			continue
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Errorf("%d: Release = %v", i, err)
-		}
+	if err := d.Close(); err != nil { // which waits for that
+		t.Error(err)
+	}
+	if n := sql(t, server(t), `SELECT count(*) FROM "batch fails".lock WHERE lease IS NOT NULL`); n != "0" {
+		t.Errorf("%s leases are left", n)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // BenchmarkPair is acquire and release of a free lock, beside what it costs at least: two
@@ -214,7 +214,7 @@ func BenchmarkHandOver(b *testing.B) {
 	for i := 1; b.Loop(); i++ {
 		req := request("hand over", time.Minute)
 		req.Renewed = true
-		var next driver.Grant
+		var next *participant.Lease
 		until(&passed, func() (err error) {
 			next, err = clients[i%2].Acquire(b.Context(), req)
 			return err

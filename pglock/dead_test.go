@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // A call takes mostDead waiters that have died out of a queue. For manyDead it takes three.
@@ -64,7 +64,7 @@ func TestWaitersBehindDead(t *testing.T) {
 	opts := &Options{Schema: "behind", MaxTTL: time.Minute}
 	d := open(t, p.URL("pawl"), opts)
 	g := take(t, d, "x", time.Minute)
-	got := make(chan driver.Grant, 2)
+	got := make(chan *participant.Lease, 2)
 	errs := make(chan error, 2)
 	leases := make([]string, 2)
 	for i := range leases {

@@ -50,13 +50,13 @@ func TestDialErrors(t *testing.T) {
 		"postgres://pawl@" + p.Addr + "/?sslmode=require":    p.Addr + ": server refused TLS connection: this server has no TLS: use sslmode=prefer",
 		"postgres://pawl@" + p.Addr + "/postgres?speed=high": p.Addr + `: unrecognized configuration parameter "speed" (SQLSTATE 42704): the URL has a parameter that neither pawl nor the server knows: check its spelling`,
 	} {
-		_, err := NewDriver(t.Context(), url, nil)
+		_, err := NewStore(t.Context(), url, nil)
 		if want = "pglock: store unavailable: " + want; err == nil || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", url, err, want)
 		}
 	}
 	secure, _, _ := secureServer(t)
-	_, err := NewDriver(t.Context(), "postgres://secret:wrong@"+secure.Addr+"/postgres", nil)
+	_, err := NewStore(t.Context(), "postgres://secret:wrong@"+secure.Addr+"/postgres", nil)
 	want := "pglock: store unavailable: " + secure.Addr + `: password authentication failed for user "secret" (SQLSTATE 28P01): check the user and the password`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
@@ -115,7 +115,7 @@ func TestReadOnlyRole(t *testing.T) {
 	p := server(t)
 	sql(t, p, "CREATE USER reader; ALTER ROLE reader SET default_transaction_read_only = on")
 	for _, more := range []string{"", "&target_session_attrs=read-write"} {
-		d, err := NewDriver(t.Context(), p.URL("reader")+more, nil)
+		d, err := NewStore(t.Context(), p.URL("reader")+more, nil)
 		if err == nil {
 			d.Close()
 			t.Errorf("%q: no error", more)
@@ -130,7 +130,7 @@ func TestVariables(t *testing.T) {
 	t.Setenv("PGHOST", "127.0.0.1")
 	t.Setenv("PGPORT", "1")
 	for _, url := range []string{"postgres://", "postgres:///", "postgres://?sslmode=disable"} {
-		if _, err := NewDriver(t.Context(), url, nil); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1: connection refused") {
+		if _, err := NewStore(t.Context(), url, nil); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1: connection refused") {
 			t.Errorf("%s: %v; want that the server of the variables refuses", url, err)
 		}
 	}

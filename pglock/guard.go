@@ -99,7 +99,7 @@ func (t *transaction) spoil(ctx context.Context) {
 	}
 }
 
-// Guard implements driver.StoreGuarder. The lock on the lease's row, and the failure if the
+// Guard implements driver.Guarder. The lock on the lease's row, and the failure if the
 // lease has ended, are part of tx: the caller cannot commit although it ignores the
 // error. A tx on another database fails for lack of the schema, or of the lease.
 func (s *store) Guard(ctx context.Context, l driver.Ref, token uint64, tx any, ended error) error {

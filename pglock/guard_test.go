@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // request is an attempt to get name for ttl.
@@ -29,7 +30,7 @@ func request(name string, ttl time.Duration) *driver.Request {
 	return &driver.Request{Name: name, Lease: rand.Text(), TTL: ttl, Holder: &driver.Holder{Who: "test"}}
 }
 
-func take(t testing.TB, d driver.Driver, name string, ttl time.Duration) driver.Grant {
+func take(t testing.TB, d *client, name string, ttl time.Duration) *participant.Lease {
 	t.Helper()
 	g, err := d.TryAcquire(t.Context(), request(name, ttl))
 	if err != nil {
@@ -39,7 +40,7 @@ func take(t testing.TB, d driver.Driver, name string, ttl time.Duration) driver.
 }
 
 // isHeld checks that the name is held.
-func isHeld(t testing.TB, d driver.Driver, name string) {
+func isHeld(t testing.TB, d *client, name string) {
 	t.Helper()
 	if _, err := d.TryAcquire(t.Context(), request(name, time.Second)); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("TryAcquire = %v; want ErrHeld", err)
@@ -106,23 +107,23 @@ func TestGuard(t *testing.T) {
 	t.Parallel()
 	p := server(t)
 	mine, other := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
-	guard := func(g driver.Grant, tx any) error { return g.(driver.Guarder).Guard(t.Context(), tx, nil) }
+	guard := func(g *participant.Lease, tx any) error { return g.Guard(t.Context(), tx, nil) }
 	const ttl = 5 * time.Second
 	for way, begin := range beginners(t, p) {
 		t.Run(way, func(t *testing.T) {
 			name := func(s string) string { return "guard/" + way + "/" + s }
 			sql(t, p, fmt.Sprintf("CREATE TABLE IF NOT EXISTS guarded_%s (token bigint)", way))
-			write := func(tx *testTx, g driver.Grant) error {
+			write := func(tx *testTx, g *participant.Lease) error {
 				return tx.exec(fmt.Sprintf("INSERT INTO guarded_%s VALUES (%d)", way, g.Token()))
 			}
-			for what, end := range map[string]func(g driver.Grant, name string){
-				"expired": func(_ driver.Grant, name string) { isOver(t, other, name) },
-				"released": func(g driver.Grant, _ string) {
+			for what, end := range map[string]func(g *participant.Lease, name string){
+				"expired": func(_ *participant.Lease, name string) { isOver(t, other, name) },
+				"released": func(g *participant.Lease, _ string) {
 					if err := g.Release(t.Context()); err != nil {
 						t.Errorf("Release: %v", err)
 					}
 				},
-				"broken": func(g driver.Grant, name string) {
+				"broken": func(g *participant.Lease, name string) {
 					if err := other.Break(t.Context(), name, ref(t, other, name).Lease, nil, "test"); err != nil {
 						t.Errorf("Break: %v", err)
 					}
@@ -138,7 +139,7 @@ func TestGuard(t *testing.T) {
 				if err := guard(g, tx.tx); err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
-				if tokens, _ := g.(driver.Reserver).Reserved(); tokens != 0 {
+				if tokens, _ := g.Reserved(); tokens != 0 {
 					t.Errorf("%d tokens are reserved for hand-overs; want none", tokens)
 				}
 				end(g, name(what))
@@ -210,7 +211,7 @@ func TestGuardSharers(t *testing.T) {
 			t.Fatal(err)
 		}
 		tx := beginners(t, p)["pgx"]()
-		if err := g.(driver.Guarder).Guard(t.Context(), tx.tx, nil); err != nil {
+		if err := g.Guard(t.Context(), tx.tx, nil); err != nil {
 			t.Fatal(err)
 		}
 		isOver(t, other, req.Name)
@@ -302,7 +303,7 @@ func TestGuardNoLateCommit(t *testing.T) {
 					pause()
 					tx := start()
 					pause()
-					err = g.(driver.Guarder).Guard(context.Background(), tx.tx, nil)
+					err = g.Guard(context.Background(), tx.tx, nil)
 					if err == nil {
 						pause()
 						err = tx.exec(fmt.Sprintf("INSERT INTO guarded(token, before) SELECT %d, coalesce(max(token), 0) FROM guarded", g.Token()))

@@ -130,7 +130,7 @@ func TestGuardBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.(driver.Guarder).Guard(t.Context(), tx.tx, nil); err == nil {
+	if err := g.Guard(t.Context(), tx.tx, nil); err == nil {
 		t.Error("Guard = nil on a connection that is busy")
 	}
 	rows.Close()
@@ -154,7 +154,7 @@ func TestGuardSavepoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			guard := func(tx any) error { return g.(driver.Guarder).Guard(t.Context(), tx, nil) }
+			guard := func(tx any) error { return g.Guard(t.Context(), tx, nil) }
 
 			tx := begin()
 			if err := tx.exec("SAVEPOINT a"); err != nil {
@@ -189,7 +189,7 @@ func TestGuardSavepoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := take(t, mine, "savepoint/nested", time.Minute).(driver.Guarder).Guard(t.Context(), nested, nil); code(err) != "PAWL2" {
+	if err := take(t, mine, "savepoint/nested", time.Minute).Guard(t.Context(), nested, nil); code(err) != "PAWL2" {
 		t.Errorf("Guard of a nested transaction = %v; want PAWL2", err)
 	}
 	if err := nested.Commit(t.Context()); err == nil {

@@ -75,7 +75,7 @@ func TestHeardAnew(t *testing.T) {
 	d := open(t, server(t).URL("pawl"), wide)
 	g := take(t, d, "anew", time.Hour)
 	lost := make(chan error, 1)
-	g.(driver.Notifier).OnLost(func(err error) { lost <- err })
+	g.OnLost(func(err error) { lost <- err })
 	d.listening(t)
 	sql(t, server(t), "UPDATE pawl.lock SET lease = NULL WHERE name = 'anew'; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN \"pawl:"+d.wire.id+"%'")
 	select {
@@ -96,7 +96,7 @@ func TestClockForward(t *testing.T) {
 	d := open(t, p.URL("pawl"), &Options{Schema: "forward", MaxTTL: time.Hour})
 	told := make(chan string, 2)
 	for name, ttl := range map[string]time.Duration{"short": 20 * time.Second, "long": time.Hour} {
-		take(t, d, name, ttl).(driver.Notifier).OnLost(func(error) { told <- name })
+		take(t, d, name, ttl).OnLost(func(error) { told <- name })
 	}
 	news := make(chan driver.News, 10)
 	d.OnNews(func(n driver.News) { news <- n })

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestGuardIsShown: as long as nothing but a transaction keeps a name, everybody is told which
@@ -27,10 +28,10 @@ func TestGuardIsShown(t *testing.T) {
 	mine := open(t, p.URL("pawl"), wide)
 	sql(t, p, "CREATE USER stranger; GRANT USAGE ON SCHEMA pawl TO stranger; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO stranger")
 	begin := beginners(t, p)["pgx"]
-	for what, end := range map[string]func(d *client, g driver.Grant, name string) error{
-		"expired": func(d *client, _ driver.Grant, name string) error { isOver(t, d, name); return nil },
-		"release": func(_ *client, g driver.Grant, _ string) error { return g.Release(t.Context()) },
-		"break": func(d *client, _ driver.Grant, name string) error {
+	for what, end := range map[string]func(d *client, g *participant.Lease, name string) error{
+		"expired": func(d *client, _ *participant.Lease, name string) error { isOver(t, d, name); return nil },
+		"release": func(_ *client, g *participant.Lease, _ string) error { return g.Release(t.Context()) },
+		"break": func(d *client, _ *participant.Lease, name string) error {
 			return d.Break(t.Context(), name, ref(t, d, name).Lease, nil, "test")
 		},
 	} {
@@ -48,7 +49,7 @@ func TestGuardIsShown(t *testing.T) {
 						t.Fatal(err)
 					}
 					tx := begin()
-					if err := errors.Join(tx.exec("SET application_name = 'billing'"), g.(driver.Guarder).Guard(t.Context(), tx.tx, nil)); err != nil {
+					if err := errors.Join(tx.exec("SET application_name = 'billing'"), g.Guard(t.Context(), tx.tx, nil)); err != nil {
 						t.Fatal(err)
 					}
 					if h := holders(t, d, req.Name); len(h) != 1 || h[0].Transaction != nil {
@@ -116,7 +117,7 @@ func TestClosedViews(t *testing.T) {
 	}
 	g := take(t, mine, "kept", time.Minute)
 	tx := beginners(t, p)["pgx"]()
-	if err := g.(driver.Guarder).Guard(t.Context(), tx.tx, nil); err != nil {
+	if err := g.Guard(t.Context(), tx.tx, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Release(t.Context()); err != nil {

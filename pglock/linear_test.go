@@ -6,11 +6,14 @@ package pglock
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/linear"
 )
 
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
-	linear.Run(t, harness(wide))
+	h := harness()
+	h.TTL = time.Second
+	linear.Run(t, h)
 }

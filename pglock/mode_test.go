@@ -5,6 +5,7 @@
 package pglock
 
 import (
+	"context"
 	"errors"
 	"os"
 	"testing"
@@ -12,15 +13,16 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // closed returns for how much longer the store grants nothing.
-func closed(t testing.TB, d driver.Driver) time.Duration {
+func closed(t testing.TB, d *client) time.Duration {
 	t.Helper()
 	var left time.Duration
 	var err error
 	if !eventually(patience, func() bool {
-		var g driver.Grant
+		var g *participant.Lease
 		g, err = d.TryAcquire(t.Context(), request("is it closed", time.Second))
 		var c *driver.ClosedError
 		switch {
@@ -40,7 +42,9 @@ func closed(t testing.TB, d driver.Driver) time.Duration {
 
 // renewed checks that a lease is there. The first requests may still find the old
 // connections.
-func renewed(t testing.TB, g driver.Grant) {
+func renewed(t testing.TB, g interface {
+	Renew(context.Context, time.Duration) (driver.Instant, error)
+}) {
 	t.Helper()
 	var err error
 	if !eventually(patience, func() bool {
@@ -64,7 +68,7 @@ func TestModeAfterACrash(t *testing.T) {
 		opts := &Options{Schema: "of " + string(c.mode), Mode: c.mode, MaxTTL: maxTTL}
 		d := open(t, p.URL("pawl"), opts)
 		g := take(t, d, "kept", time.Minute)
-		if _, err := NewDriver(t.Context(), p.URL("pawl"), &Options{Schema: opts.Schema, Mode: Synchronous, MaxTTL: maxTTL}); !errors.Is(err, driver.ErrDisagree) {
+		if _, err := NewStore(t.Context(), p.URL("pawl"), &Options{Schema: opts.Schema, Mode: Synchronous, MaxTTL: maxTTL}); !errors.Is(err, driver.ErrDisagree) {
 			t.Errorf("another mode: %v; want ErrDisagree", err)
 		}
 		if left := closed(t, d); left != 0 {

@@ -88,12 +88,12 @@ const (
 // other error says what to do. No error contains the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
-	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return NewDriver(ctx, url, opts) }, &opts.Options)
+	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return NewStore(ctx, url, opts) }, &opts.Options)
 }
 
-// NewDriver returns the driver of a client of the database at url, for those who want
+// NewStore returns a participant of the database at url, for those who want
 // to put something between the two. Its errors are those of Open.
-func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
+func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	where, err := parseURL(url, orDefault(opts))
 	if err != nil {
 		return nil, err
@@ -102,12 +102,12 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 }
 
 // open returns a participant that is connected.
-func (where *address) open(ctx context.Context) (driver.Driver, error) {
+func (where *address) open(ctx context.Context) (driver.Store, error) {
 	s, err := newStore(ctx, where)
 	if err != nil {
 		return nil, err
 	}
-	return participant.New(s, nil), nil
+	return s, nil
 }
 
 // orDefault returns a copy: a client may connect long after Open, and the caller may have changed

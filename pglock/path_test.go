@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 //go:embed testdata/traps.sql
@@ -66,7 +67,7 @@ func useAll(t *testing.T, p *servers.Postgres, address string, opts *Options) {
 	}
 	g := take(t, d, "x", time.Minute)
 	isHeld(t, other, "x")
-	got := make(chan driver.Grant, 1)
+	got := make(chan *participant.Lease, 1)
 	go func() {
 		g, err := other.Acquire(ctx, request("x", time.Minute))
 		check("Acquire", err)
@@ -132,7 +133,7 @@ func useAll(t *testing.T, p *servers.Postgres, address string, opts *Options) {
 
 // guardIn guards a transaction of a session that has the traps in pg_temp, and one whose lease has
 // ended.
-func guardIn(t *testing.T, p *servers.Postgres, g driver.Grant) {
+func guardIn(t *testing.T, p *servers.Postgres, g *participant.Lease) {
 	t.Helper()
 	ctx := context.Background()
 	c, err := pgx.Connect(ctx, p.URL("pawl"))
@@ -147,7 +148,7 @@ func guardIn(t *testing.T, p *servers.Postgres, g driver.Grant) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.(driver.Guarder).Guard(ctx, tx, nil); err != nil {
+	if err := g.Guard(ctx, tx, nil); err != nil {
 		t.Errorf("Guard: %v", err)
 	}
 	var path string

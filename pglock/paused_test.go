@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestPausedWaiters: twenty waiters or more are cut off, and two others are behind them. One of these gets
@@ -37,7 +38,7 @@ func TestPausedWaiters(t *testing.T) {
 			t.Parallel()
 			name := "paused " + kind
 			type waiting struct {
-				g   driver.Grant
+				g   *participant.Lease
 				err error
 				at  driver.Instant
 			}
@@ -65,14 +66,14 @@ func TestPausedWaiters(t *testing.T) {
 				}
 				return done
 			}
-			got := func(w waiting) driver.Grant {
+			got := func(w waiting) *participant.Lease {
 				t.Helper()
 				if w.err != nil {
 					t.Fatalf("Acquire = %v", w.err)
 				}
 				return w.g
 			}
-			release := func(g driver.Grant) {
+			release := func(g *participant.Lease) {
 				t.Helper()
 				if err := g.Release(t.Context()); err != nil {
 					t.Fatalf("Release = %v", err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestPooled: through PgBouncer in transaction mode everything goes as without it, but
@@ -46,7 +47,7 @@ func TestPooled(t *testing.T) {
 			g := take(t, d, what, time.Minute)
 			for range 20 {
 				type result struct {
-					g   driver.Grant
+					g   *participant.Lease
 					err error
 				}
 				got := make(chan result, 1)
@@ -89,7 +90,7 @@ func TestPooled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := g.(driver.Guarder).Guard(t.Context(), tx, nil); err != nil {
+			if err := g.Guard(t.Context(), tx, nil); err != nil {
 				t.Errorf("Guard = %v", err)
 			}
 			if err := tx.Commit(t.Context()); err != nil {
@@ -108,7 +109,7 @@ func TestPoolerRestarts(t *testing.T) {
 	b := servers.StartPgBouncer(t, server(t), "")
 	d, other := open(t, b.URL(), wide), open(t, b.URL(), wide)
 	g := take(t, d, "pooler", time.Minute)
-	got := make(chan driver.Grant)
+	got := make(chan *participant.Lease)
 	go func() {
 		req := request("pooler", time.Minute)
 		g, err := other.Acquire(t.Context(), req)
@@ -148,7 +149,7 @@ func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	p := server(t)
 	sql(t, p, "CREATE USER little; CREATE USER nothing; REVOKE CREATE ON DATABASE postgres FROM PUBLIC")
-	if _, err := NewDriver(t.Context(), p.URL("little"), &Options{Schema: "made"}); !errors.Is(err, driver.ErrUnavailable) {
+	if _, err := NewStore(t.Context(), p.URL("little"), &Options{Schema: "made"}); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("without a schema: %v", err)
 	}
 	sql(t, p, Schema("made"))
@@ -165,7 +166,7 @@ func TestLeastRights(t *testing.T) {
 	if g, err := d.Acquire(t.Context(), request("x", time.Second)); err != nil || g.Release(t.Context()) != nil {
 		t.Errorf("Acquire = %v", err)
 	}
-	if _, err := NewDriver(t.Context(), p.URL("nothing"), &Options{Schema: "made"}); err == nil {
+	if _, err := NewStore(t.Context(), p.URL("nothing"), &Options{Schema: "made"}); err == nil {
 		t.Error("a user without rights is let in")
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // unwritten stops the process of a server that writes the log behind commits that do not
@@ -57,7 +58,7 @@ func TestLostRelease(t *testing.T) {
 	if _, err := ear.Exec(t.Context(), "SELECT pg_advisory_lock_shared(hashtextextended('pawl:heir', 0))"); err != nil {
 		t.Fatal(err)
 	}
-	held, refs := make(map[string]driver.Grant), make(map[string]driver.Ref)
+	held, refs := make(map[string]*participant.Lease), make(map[string]driver.Ref)
 	for _, name := range []string{"before", "handed", "alone", "many", "short"} {
 		ttl := time.Minute
 		if name == "short" {
@@ -91,7 +92,7 @@ func TestLostRelease(t *testing.T) {
 		}
 	}
 	var last error
-	asks := func(name string) (g driver.Grant) {
+	asks := func(name string) (g *participant.Lease) {
 		g, last = other.TryAcquire(t.Context(), request(name, time.Minute))
 		return g
 	}
@@ -102,7 +103,7 @@ func TestLostRelease(t *testing.T) {
 		t.Errorf("whose release was lost: Renew by whoever has released it = %v; want ErrReleased", err)
 	}
 	for _, name := range []string{"before", "short"} {
-		var g driver.Grant
+		var g *participant.Lease
 		if !eventually(patience, func() bool {
 			asked := time.Now().UnixMicro()
 			g = asks(name)

@@ -20,7 +20,7 @@ func TestOtherVersion(t *testing.T) {
 	open(t, p.URL("pawl"), opts)
 	for _, v := range []string{"0", "2"} {
 		sql(t, p, "UPDATE versions.meta SET version = "+v)
-		d, err := NewDriver(t.Context(), p.URL("pawl"), opts)
+		d, err := NewStore(t.Context(), p.URL("pawl"), opts)
 		if err == nil {
 			d.Close()
 		}

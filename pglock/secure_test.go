@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // secureServer is a server with TLS. The user certified has to show a certificate, the
@@ -62,7 +62,7 @@ func TestTLS(t *testing.T) {
 	url := "postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full" + files
 	d, other := open(t, url, wide), open(t, url, wide)
 	g := take(t, d, "x", time.Minute)
-	got := make(chan driver.Grant, 1)
+	got := make(chan *participant.Lease, 1)
 	go func() {
 		g, err := other.Acquire(t.Context(), request("x", time.Minute))
 		if err != nil {
@@ -100,7 +100,7 @@ func TestTLS(t *testing.T) {
 		"postgres://secret@" + p.Addr + "/postgres?sslmode=verify-full&sslrootcert=" + cert + "&password_file=" + filepath.Dir(key): "password_file",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		d, err := NewDriver(ctx, url, wide)
+		d, err := NewStore(ctx, url, wide)
 		cancel()
 		if err == nil {
 			d.Close()

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -63,11 +64,19 @@ var wide = &Options{MaxTTL: time.Hour}
 type client struct {
 	*participant.Participant
 	wire *store
+	news storekit.Outbox[driver.News]
 }
 
-func clientOf(d driver.Driver) *client {
-	p := d.(*participant.Participant)
-	return &client{p, p.Store().(*store)}
+func clientOf(d driver.Store) *client {
+	c := &client{wire: d.(*store)}
+	c.Participant = participant.New(d, participant.Options{News: c.news.Put})
+	return c
+}
+
+func (c *client) OnNews(f func(driver.News)) { c.news.To(f) }
+
+func (c *client) Adopt(ctx context.Context, name, lease string) (*participant.Adopted, error) {
+	return participant.Adopt(ctx, c.wire, name, lease)
 }
 
 // listening waits until messages can be heard, or never will be.
@@ -94,7 +103,7 @@ func ref(t testing.TB, c *client, name string) driver.Ref {
 // open returns a participant that is closed when the test ends.
 func open(t testing.TB, url string, opts *Options) *client {
 	t.Helper()
-	d, err := NewDriver(context.Background(), url, opts)
+	d, err := NewStore(context.Background(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ type store struct {
 	run run
 }
 
-var _ driver.StoreGuarder = (*store)(nil)
+var _ driver.Guarder = (*store)(nil)
 
 // lookEvery is how often a waiter looks that has heard nothing: its message may be late or lost.
 const lookEvery = 2 * time.Second

@@ -27,8 +27,8 @@ func init() {
 }
 
 // openByURL is Open for pawl.Open.
-func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
-	return NewDriver(ctx, url, &Options{Options: *opts})
+func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Store, error) {
+	return NewStore(ctx, url, &Options{Options: *opts})
 }
 
 // address is what a URL comes to.

@@ -27,7 +27,11 @@ type wire struct {
 
 func TestWire(t *testing.T) {
 	t.Parallel()
-	wiretest.Run(t, wiretest.Harness{
+	wiretest.Run(t, harness())
+}
+
+func harness() wiretest.Harness {
+	return wiretest.Harness{
 		Start: func(t testing.TB) wiretest.Service {
 			p := server(t)
 			if strings.Contains(t.Name(), "restart") {
@@ -61,7 +65,7 @@ func TestWire(t *testing.T) {
 		},
 		TTL:      5 * time.Second,
 		Parallel: true,
-	})
+	}
 }
 
 // TestClients: clients, package participant and this wire fit together.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestAdoptForeign: what another library has is known by its whole value, and neither
@@ -51,7 +52,7 @@ func TestAdoptInQuarantine(t *testing.T) {
 	alone, shares := long("deploy"), long("readers")
 	shares.Shared = true
 	broken := []*driver.Request{alone, shares}
-	var before []driver.Grant
+	var before []*participant.Adopted
 	for _, req := range broken {
 		take(t, a, req)
 		g, err := known.Adopt(t.Context(), req.Name, req.Lease)

@@ -230,7 +230,7 @@ func TestSameServerAgain(t *testing.T) {
 	s := openLong(t, r)
 	g := take(t, s, long("deploy"))
 	left := r.do("pexpiretime", lockKey(defaultPrefix, "deploy"))
-	_, err := s.store.Renew(t.Context(), driver.Ref{Name: "deploy", Lease: leaseOf(g)}, time.Microsecond)
+	_, err := s.store.Renew(t.Context(), driver.Ref{Name: "deploy", Lease: g.ID()}, time.Microsecond)
 	if now := r.do("pexpiretime", lockKey(defaultPrefix, "deploy")); now != left || err != nil {
 		t.Errorf("the lease ends at %s, and not at %s (%v)", now, left, err)
 	}

@@ -5,7 +5,6 @@
 package redislock
 
 import (
-	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -58,7 +58,7 @@ func TestNewMasterWhoseClockIsBehind(t *testing.T) {
 		t.Fatalf("the replica has not %q", claim)
 	}
 	copied.Set(drivertest.BlackHole)
-	var other driver.Grant
+	var other *participant.Lease
 	if !eventually(patience, func() (ok bool) {
 		var err error
 		other, err = next.TryAcquire(t.Context(), req())
@@ -118,21 +118,23 @@ func TestOwnLockInQuarantine(t *testing.T) {
 			req.TTL = time.Minute
 			change(req)
 			s := open(t, r.url(), opts)
-			token := take(t, s, req).Token()
+			first, err := s.store.Ask(t.Context(), req)
+			if err != nil || !first.Granted {
+				t.Fatalf("Ask = %v, %v; want a grant", first, err)
+			}
 			record := strings.Split(r.do("get", defaultPrefix+"epoch"), " ")
 			record[4] = strconv.FormatInt(time.Now().Add(time.Minute).UnixMicro(), 10) // until when it is closed
 			r.do("set", defaultPrefix+"epoch", strings.Join(record, " "))
-			_, err := s.TryAcquire(t.Context(), req)
-			if closed := new(driver.ClosedError); !errors.As(err, &closed) {
-				t.Errorf("TryAcquire while the server is closed = %v; want a ClosedError", err)
+			if ans, err := s.store.Ask(t.Context(), req); err != nil || ans.Closed <= 0 {
+				t.Errorf("Ask while the server is closed = %v, %v; want that it is", ans, err)
 			}
 			w := wait(t, r, s, req) // returns when it is in the queue
 			if err := Bless(t.Context(), r.url(), opts); err != nil {
 				t.Fatal(err)
 			}
 			g := w.granted(2 * patience)
-			if g.Token() != token {
-				t.Errorf("granted token %d; want %d, which the lock has", g.Token(), token)
+			if g.Token() != first.Token {
+				t.Errorf("granted token %d; want %d, which the lock has", g.Token(), first.Token)
 			}
 			if n := queueLen(r, "deploy"); n != 0 {
 				t.Errorf("%d wait; want nobody", n)

@@ -96,7 +96,7 @@ func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options, harm i
 	for range 4 {
 		link := drivertest.NewLink(t, r.Addr)
 		links = append(links, link)
-		d, err := NewDriver(t.Context(), "redis://"+link.Addr(), opts)
+		d, err := NewStore(t.Context(), "redis://"+link.Addr(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // childEnv makes this program a client in a process of its own, which uses the
@@ -130,7 +131,8 @@ func childMain(url string) {
 	if ttl, err := time.ParseDuration(os.Getenv(childTTLEnv)); err == nil {
 		opts.TTL, opts.MaxTTL = ttl, ttl
 	}
-	d, err := NewDriver(context.Background(), url, opts)
+	open := func() (driver.Store, error) { return NewStore(context.Background(), url, opts) }
+	d, err := open()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -140,7 +142,7 @@ func childMain(url string) {
 		fmt.Println(err)
 		return
 	}
-	p := &childProcess{d: d.(driver.Queuer), c: c}
+	p := &childProcess{open: open, c: c}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	fmt.Println("ready")
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
@@ -151,7 +153,8 @@ func childMain(url string) {
 }
 
 type childProcess struct {
-	d      driver.Queuer
+	open   func() (driver.Store, error)
+	queued *participant.Participant
 	c      *pawl.Client
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -185,6 +188,14 @@ func (p *childProcess) do(words []string) {
 	case "wait": // this many wait in the server's queue, and release at once
 		var n int
 		fmt.Sscan(words[1], &n)
+		if p.queued == nil {
+			d, err := p.open()
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			p.queued = participant.New(d, participant.Options{})
+		}
 		for range n {
 			go p.waitInQueue()
 		}
@@ -212,7 +223,7 @@ func (p *childProcess) do(words []string) {
 }
 
 func (p *childProcess) waitInQueue() {
-	g, err := p.d.Acquire(p.ctx, long("deploy"))
+	g, err := p.queued.Acquire(p.ctx, long("deploy"))
 	if err == nil {
 		err = g.Release(p.ctx)
 	}

@@ -30,7 +30,7 @@ func TestClusterClocks(t *testing.T) {
 	g := take(t, s, long(name))
 	other := take(t, s, requestFor(c.nameOn(0, "other"), 21*time.Second))
 	lost := make(chan error, 1)
-	other.(driver.Notifier).OnLost(func(err error) { lost <- err })
+	other.OnLost(func(err error) { lost <- err })
 	renew := func() {
 		t.Helper()
 		if _, err := g.Renew(t.Context(), time.Minute); err != nil {

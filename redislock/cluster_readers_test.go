@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // clusterMovedReaders: readers, one of which was a writer, renew their leases while the slot
@@ -20,11 +21,11 @@ func clusterMovedReaders(t *testing.T, c *testCluster) {
 	name := c.nameOn(0, "readers")
 	writer := take(t, a, long(name))
 	w := wait(t, c.masters[0], b, reading(long(name)))
-	readers := []driver.Grant{writer}
+	readers := []*participant.Lease{writer}
 	lower := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		g, err := writer.(driver.Downgrader).Downgrade(ctx, reading(long(name)))
+		g, err := writer.Downgrade(ctx, reading(long(name)))
 		if err == nil {
 			readers[0] = g
 		}

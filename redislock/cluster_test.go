@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestCluster has the tests that can share one cluster.
@@ -148,7 +149,7 @@ func clusterStuckSlot(t *testing.T, c *testCluster) {
 	name := c.nameOn(2, "stuck")
 	slot := c.slotOf(name)
 	g := take(t, a, long(name))
-	readers := []driver.Grant{take(t, a, reading(long(name+"}"))), take(t, b, reading(long(name+"}")))} // in the same slot
+	readers := []*participant.Lease{take(t, a, reading(long(name+"}"))), take(t, b, reading(long(name+"}")))} // in the same slot
 	from, to := c.masters[2], c.masters[0]
 	clusterHalfRelease(t, c, a, b, c.nameOn(2, "whole"))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // heldUp does something before a script is sent, once, as if its caller had been
@@ -50,7 +51,7 @@ func TestDowngradeBesideARenewal(t *testing.T) {
 	r := blessedServer(t)
 	a, b := openLong(t, r), openLong(t, r)
 	g := take(t, a, long("deploy"))
-	var shared driver.Grant
+	var shared *participant.Lease
 	heldUp(a, extendScript, func() { shared = lowered(t, g, long("deploy")) })
 	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrReleased) {
 		t.Errorf("Renew = %v; want ErrLost or ErrReleased", err)

@@ -238,7 +238,7 @@ func TestErrors(t *testing.T) {
 	open := func(url string) error {
 		opts := longOptions()
 		opts.ConnectTimeout = time.Second
-		c, err := NewDriver(t.Context(), url, opts)
+		c, err := NewStore(t.Context(), url, opts)
 		if err == nil {
 			c.Close()
 		}
@@ -378,16 +378,16 @@ func TestTLS(t *testing.T) {
 	awaitListener(t, "tcp", addr)
 	works(t, "rediss://"+addr+"?ca_file="+cert)
 	works(t, "rediss://"+addr+"?ca_file="+cert+"&cert_file="+cert+"&key_file="+key)
-	_, err := NewDriver(context.Background(), "rediss://"+addr, nil)
+	_, err := NewStore(context.Background(), "rediss://"+addr, nil)
 	if err == nil || !strings.Contains(err.Error(), "ca_file") || !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("NewDriver with an unknown authority = %v; want an error that says what to do", err)
+		t.Errorf("NewStore with an unknown authority = %v; want an error that says what to do", err)
 	}
-	_, err = NewDriver(context.Background(), "rediss://"+addr+"?server_name=elsewhere&ca_file="+cert, nil)
+	_, err = NewStore(context.Background(), "rediss://"+addr+"?server_name=elsewhere&ca_file="+cert, nil)
 	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
-		t.Errorf("NewDriver with another server's name = %v; want an error", err)
+		t.Errorf("NewStore with another server's name = %v; want an error", err)
 	}
-	_, err = NewDriver(context.Background(), "rediss://"+addr+"?ca_file="+cert, &Options{TLS: &tls.Config{ServerName: "elsewhere"}})
+	_, err = NewStore(context.Background(), "rediss://"+addr+"?ca_file="+cert, &Options{TLS: &tls.Config{ServerName: "elsewhere"}})
 	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
-		t.Errorf("NewDriver with another server's name in the options = %v; want an error", err)
+		t.Errorf("NewStore with another server's name in the options = %v; want an error", err)
 	}
 }

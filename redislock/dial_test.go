@@ -21,9 +21,9 @@ func TestDialNothing(t *testing.T) {
 	for _, url := range []string{"redis://127.0.0.1:1", "redis://127.0.0.1:1?master_set=m", "redis://127.0.0.1:1?addr=127.0.0.1:2"} {
 		opts := &Options{Dial: dial}
 		opts.ConnectTimeout = time.Second
-		_, err := NewDriver(t.Context(), url, opts)
+		_, err := NewStore(t.Context(), url, opts)
 		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "Dial has returned neither") {
-			t.Errorf("NewDriver(%s) = %v; want ErrUnavailable, and that the function Dial returns nothing", url, err)
+			t.Errorf("NewStore(%s) = %v; want ErrUnavailable, and that the function Dial returns nothing", url, err)
 		}
 	}
 }

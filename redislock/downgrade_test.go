@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // lowered has the store grant req in place of g.
-func lowered(t testing.TB, g driver.Grant, req *driver.Request) driver.Grant {
+func lowered(t testing.TB, g *participant.Lease, req *driver.Request) *participant.Lease {
 	t.Helper()
-	shared, err := g.(driver.Downgrader).Downgrade(t.Context(), reading(req))
+	shared, err := g.Downgrade(t.Context(), reading(req))
 	if err != nil {
 		t.Fatalf("Downgrade = %v; want nil", err)
 	}
@@ -35,7 +36,7 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 			name := fmt.Sprint("deploy", done, first)
 			g := take(t, a, long(name))
 			req := reading(long(name))
-			req.Instead = leaseOf(g)
+			req.Instead = g.ID()
 			asks := func() bool {
 				ans, _ := a.store.Ask(t.Context(), req)
 				return ans.Granted
@@ -68,7 +69,7 @@ func TestDowngradeOfALostLease(t *testing.T) {
 	s := openLong(t, r)
 	g := take(t, s, long("deploy"))
 	r.do("del", lockKey(defaultPrefix, "deploy"))
-	if _, err := g.(driver.Downgrader).Downgrade(t.Context(), reading(long("deploy"))); !errors.Is(err, driver.ErrLost) {
+	if _, err := g.Downgrade(t.Context(), reading(long("deploy"))); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Downgrade = %v; want ErrLost", err)
 	}
 	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {

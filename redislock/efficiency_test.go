@@ -16,53 +16,20 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 func efficiently() *Options { return &Options{MaxTTL: time.Minute, Mode: Efficiency} }
 
 func openPlain(t testing.TB, url string, opts *Options) *party {
 	t.Helper()
-	d, err := NewDriver(context.Background(), url, opts)
+	d, err := NewStore(context.Background(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
-	return asParty(d)
-}
-
-// plainParticipant is a plain one with a link that can be cut.
-type plainParticipant struct {
-	*party
-	link *drivertest.Link
-}
-
-// TestEfficiencyConformance restarts no server: this mode lacks what the suite wants
-// then; see TestEfficiencyForgets.
-func TestEfficiencyConformance(t *testing.T) {
-	t.Parallel()
-	opts := &Options{MaxTTL: suiteMaxTTL, Mode: Efficiency}
-	opts.TTL = 4 * suiteTTL // requests of a second: in an outage of a TTL one or two fail
-	link := func(d driver.Driver) *drivertest.Link { return d.(*plainParticipant).link }
-	s := startServer(t)
-	drivertest.Run(t, drivertest.Harness{
-		Start: func(testing.TB) drivertest.Store {
-			return drivertest.Store{
-				Open: func(t testing.TB) driver.Driver {
-					p := drivertest.NewLink(t, s.Addr)
-					return &plainParticipant{openPlain(t, "redis://"+p.Addr(), opts), p}
-				},
-				Crash: func(_ testing.TB, d driver.Driver) { link(d).Close() },
-				Cut:   func(_ testing.TB, d driver.Driver) { link(d).Set(drivertest.BlackHole) },
-				Heal:  func(_ testing.TB, d driver.Driver) { link(d).Set(drivertest.Healthy) },
-			}
-		},
-		TTL:       suiteTTL,
-		Slack:     suiteSlack,
-		Pause:     suitePause,
-		Histories: 8,
-		Parallel:  true,
-		Golden:    "testdata/conformance-efficiency.txt",
-	})
+	p := asParty(d)
+	t.Cleanup(func() { p.Close() })
+	return p
 }
 
 // TestEfficiencyForgets shows what is lost: after a restart there are two holders,
@@ -91,7 +58,7 @@ func TestEfficiencyForgets(t *testing.T) {
 	}
 }
 
-func takePlain(t testing.TB, p *party, name string) driver.Grant {
+func takePlain(t testing.TB, p *party, name string) *participant.Lease {
 	t.Helper()
 	g, err := p.TryAcquire(t.Context(), long(name))
 	if err != nil {
@@ -110,7 +77,7 @@ func TestModesExcludeEachOther(t *testing.T) {
 	safe, fast := openLong(t, r), openPlain(t, r.url(), efficiently())
 	by := &driver.Holder{Who: "operator"}
 	for what, c := range map[string]struct {
-		one, other driver.Inspector
+		one, other *party
 	}{"Efficiency first": {fast, safe}, "Correctness first": {safe, fast}} {
 		g, err := c.one.TryAcquire(t.Context(), long("deploy"))
 		if err != nil {
@@ -150,8 +117,8 @@ func TestModesExcludeEachOther(t *testing.T) {
 	release(t, takePlain(t, fast, "deploy"))
 }
 
-// TestEfficiencyLostReply: an attempt whose answer is lost comes with what undoes it,
-// and the same attempt once more finds that the lock is its own, for the whole TTL.
+// TestEfficiencyLostReply: an attempt whose answer is lost is undone, and the same request
+// once more finds that the lock is its own, for the whole TTL.
 func TestEfficiencyLostReply(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
@@ -162,33 +129,43 @@ func TestEfficiencyLostReply(t *testing.T) {
 		req := long("deploy")
 		link.Set(drivertest.RepliesLost)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		g, err := a.TryAcquire(ctx, req)
+		wire := a.Participant.Store()
+		var err error
+		if again {
+			_, err = wire.Ask(ctx, req)
+		} else {
+			_, err = a.TryAcquire(ctx, req)
+		}
 		cancel()
-		if g == nil || !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("TryAcquire = %v, %v; want ErrUncertain or the context's error with a grant", g, err)
+		if !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("TryAcquire = %v; want ErrUncertain or the context's error", err)
 		}
-		if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrUncertain) {
-			t.Errorf("Renew = %v; want ErrUncertain", err)
-		}
-		if _, err := b.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
-			t.Fatalf("TryAcquire = %v; want ErrHeld: the request has arrived", err)
+		if again {
+			if _, err := b.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
+				t.Fatalf("TryAcquire = %v; want ErrHeld: the request has arrived", err)
+			}
 		}
 		link.Set(drivertest.Healthy)
 		if again {
 			r.do("pexpire", lockKey(defaultPrefix, "deploy"), "20000")
 			began := driver.Now()
-			if !eventually(patience, func() bool { g, err = a.TryAcquire(t.Context(), req); return err == nil }) {
-				t.Fatalf("TryAcquire again = %v; want the grant", err)
+			var ans driver.Answer
+			if !eventually(patience, func() bool { ans, err = wire.Ask(t.Context(), req); return err == nil }) || !ans.Granted {
+				t.Fatalf("Ask again = %v, %v; want the grant", ans, err)
 			}
-			if g.Since() < began {
-				t.Errorf("the lease is trusted from %v before the repeated request on", began.Sub(g.Since()))
+			if ans.Since < began {
+				t.Errorf("the lease is trusted from %v before the repeated request on", began.Sub(ans.Since))
 			}
 			if pttl := r.do("pttl", lockKey(defaultPrefix, "deploy")); len(pttl) != 5 || pttl < "30000" {
 				t.Errorf("the lock lives for %s ms after the repeated request; want about a minute", pttl)
 			}
+			if found, err := wire.End(t.Context(), driver.Ref{Name: req.Name, Lease: req.Lease}, driver.End{}); !found || err != nil {
+				t.Errorf("End = %v, %v; want true", found, err)
+			}
 		}
-		releaseAnyhow(t, g)
-		release(t, takePlain(t, b, "deploy"))
+		if !eventually(patience, func() bool { _, err := b.TryAcquire(t.Context(), long("deploy")); return err == nil }) {
+			t.Error("what had no answer holds the name")
+		}
 	}
 }
 

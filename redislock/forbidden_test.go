@@ -19,19 +19,20 @@ func TestForbiddenCommands(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"SCRIPT", "INFO", "EVALSHA", "MGET", "PUBLISH", "PUBSUB", "TIME", "ZADD", "SETRANGE", "OBJECT"} {
 		r := startServer(t, "--rename-command", command, "")
-		_, err := NewDriver(t.Context(), r.url(), longOptions())
+		_, err := NewStore(t.Context(), r.url(), longOptions())
 		if !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "no command '"+command+"'") || strings.Contains(err.Error(), "local boot") {
 			t.Errorf("without %s: %v; want an error that names it, and not the script", command, err)
 		}
 		opts := longOptions()
 		opts.Mode = Efficiency
-		d, err := NewDriver(t.Context(), r.url(), opts)
+		d, err := NewStore(t.Context(), r.url(), opts)
 		if err != nil {
 			t.Errorf("Efficiency without %s: %v", command, err)
 			continue
 		}
-		t.Cleanup(func() { d.Close() })
-		g, err := d.TryAcquire(t.Context(), long("deploy"))
+		p := asParty(d)
+		t.Cleanup(func() { p.Close() })
+		g, err := p.TryAcquire(t.Context(), long("deploy"))
 		if err != nil {
 			t.Errorf("Efficiency without %s: %v", command, err)
 		} else if err := g.Release(t.Context()); (err == nil) != (command != "EVALSHA") {

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -34,12 +35,13 @@ func request(name string) *driver.Request {
 
 func open(t testing.TB, url string, opts *Options) *party {
 	t.Helper()
-	d, err := NewDriver(context.Background(), url, opts)
+	d, err := NewStore(context.Background(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
-	return asParty(d)
+	p := asParty(d)
+	t.Cleanup(func() { p.Close() })
+	return p
 }
 
 func bless(t testing.TB, s *redis) {
@@ -108,7 +110,7 @@ func TestForgottenLease(t *testing.T) {
 
 // acquireAnyhow asks again, as clients do: on a busy machine a restart takes longer than the
 // TTL, after which a waiter is told of the silence, or comes between a request and its answer.
-func acquireAnyhow(ctx context.Context, s *party, name string) (driver.Grant, error) {
+func acquireAnyhow(ctx context.Context, s *party, name string) (*participant.Lease, error) {
 	for {
 		g, err := s.Acquire(ctx, request(name))
 		if err == nil || ctx.Err() != nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
@@ -129,9 +131,9 @@ func TestUnguarded(t *testing.T) {
 			t.Parallel()
 			s := startServer(t, "--rename-command", "INFO", "")
 			opts := longOptions() // there is no quarantine
-			_, err := NewDriver(context.Background(), s.url(), opts)
+			_, err := NewStore(context.Background(), s.url(), opts)
 			if err == nil || !strings.Contains(err.Error(), "allow_unguarded") {
-				t.Errorf("NewDriver = %v; want it refused", err)
+				t.Errorf("NewStore = %v; want it refused", err)
 			}
 			opts.AllowUnguarded = true
 			a, b := open(t, s.url(), opts), open(t, s.url(), opts)
@@ -157,8 +159,8 @@ func TestUnguardedUser(t *testing.T) {
 	r.do("acl", "setuser", "blind", "on", ">s3cret", "~*", "&*", "+@all", "-info")
 	opts := testOptions()
 	opts.Username, opts.Password = "blind", "s3cret"
-	if _, err := NewDriver(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "+info") || !strings.Contains(err.Error(), "allow_unguarded") {
-		t.Errorf("NewDriver = %v; want it refused, with what to do", err)
+	if _, err := NewStore(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "+info") || !strings.Contains(err.Error(), "allow_unguarded") {
+		t.Errorf("NewStore = %v; want it refused, with what to do", err)
 	}
 	opts.AllowUnguarded = true
 	take(t, open(t, r.url(), opts), request("deploy"))

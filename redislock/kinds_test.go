@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // reading and slot make requests of other kinds.
@@ -22,7 +23,7 @@ func reading(req *driver.Request) *driver.Request { req.Shared = true; return re
 func slot(req *driver.Request, n int) *driver.Request { req.Slots = n; return req }
 
 // refusedBy checks that d cannot get req because the name has this many holders.
-func refusedBy(t *testing.T, d driver.Driver, req *driver.Request, holders int) {
+func refusedBy(t *testing.T, d tries, req *driver.Request, holders int) {
 	t.Helper()
 	_, err := d.TryAcquire(t.Context(), req)
 	var held *driver.HeldError
@@ -48,7 +49,7 @@ func TestTogether(t *testing.T) {
 	if err := p.Break(t.Context(), "deploy", "no such lease", nil, ""); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("Break of none of them, with Efficiency, = %v; want ErrHeld", err)
 	}
-	if err := p.Break(t.Context(), "deploy", leaseOf(second), &driver.Holder{Who: "ops"}, "enough"); err != nil {
+	if err := p.Break(t.Context(), "deploy", second.ID(), &driver.Holder{Who: "ops"}, "enough"); err != nil {
 		t.Errorf("Break with Efficiency = %v; want nil", err)
 	}
 	_, err := second.Renew(t.Context(), time.Minute)
@@ -90,7 +91,7 @@ func TestKeyEndsWithTheLast(t *testing.T) {
 	brief = reading(long("deploy"))
 	brief.TTL = 2 * time.Second
 	take(t, s, brief)
-	if err := openPlain(t, r.url(), efficiently()).Break(t.Context(), "deploy", leaseOf(g), nil, "test"); err != nil {
+	if err := openPlain(t, r.url(), efficiently()).Break(t.Context(), "deploy", g.ID(), nil, "test"); err != nil {
 		t.Fatal(err)
 	}
 	if !eventually(patience, func() bool { return r.do("exists", key) == "0" }) {
@@ -135,28 +136,31 @@ func TestLostReplyOfAReader(t *testing.T) {
 	b := openThrough(t, link, longOptions())
 	other := take(t, a, reading(long("deploy")))
 	req := reading(long("deploy"))
-	first := take(t, b.party, req)
-	again := take(t, b.party, req)
-	if first.Token() != again.Token() {
-		t.Errorf("asked again the token is %d; want %d", again.Token(), first.Token())
+	first, err := b.store.Ask(t.Context(), req)
+	if err != nil || !first.Granted {
+		t.Fatalf("Ask = %v, %v; want a grant", first, err)
+	}
+	again, err := b.store.Ask(t.Context(), req)
+	if err != nil || !again.Granted || first.Token != again.Token {
+		t.Errorf("asked again: %v, %v; want the token %d", again, err, first.Token)
 	}
 	refusedBy(t, a, long("deploy"), 2)
-	release(t, again)
+	if found, err := b.store.End(t.Context(), driver.Ref{Name: req.Name, Lease: req.Lease, Shared: true}, driver.End{}); !found || err != nil {
+		t.Errorf("End = %v, %v; want true", found, err)
+	}
 	refusedBy(t, a, long("deploy"), 1)
 
 	link.Set(drivertest.BlackHole) // the request is executed when the link is there again
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	g, err := b.TryAcquire(ctx, reading(long("deploy")))
-	if !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := b.TryAcquire(ctx, reading(long("deploy"))); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("TryAcquire over a cut link = %v; want the context's error", err)
 	}
 	link.Set(drivertest.Healthy)
-	if g != nil {
-		releaseAnyhow(t, g)
-	}
 	release(t, other)
-	release(t, take(t, a, long("deploy")))
+	if !eventually(patience, func() bool { _, err := a.TryAcquire(t.Context(), long("deploy")); return err == nil }) {
+		t.Error("what was given up holds the name")
+	}
 }
 
 // TestForgottenReaders: the server forgets three readers. No writer gets in before they
@@ -170,7 +174,7 @@ func TestForgottenReaders(t *testing.T) {
 			r := startServer(t)
 			bless(t, r)
 			a, b := open(t, r.url(), testOptions()), open(t, r.url(), testOptions())
-			var last driver.Grant
+			var last *participant.Lease
 			for range 3 {
 				last = take(t, a, reading(request("deploy")))
 			}
@@ -220,7 +224,7 @@ func TestTwoCounts(t *testing.T) {
 	for i := range 20 {
 		name := fmt.Sprint("crawl", i)
 		type result struct {
-			g   driver.Grant
+			g   *participant.Lease
 			err error
 			n   int
 		}
@@ -257,9 +261,9 @@ func TestReadersWithoutMemory(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // so that the scripts look at the role of the server again
 	release(t, g)
 	release(t, w.granted(patience))
-	var shared driver.Grant
+	var shared *participant.Lease
 	if !eventually(patience, func() bool {
-		got, err := lower.(driver.Downgrader).Downgrade(t.Context(), reading(long("other")))
+		got, err := lower.Downgrade(t.Context(), reading(long("other")))
 		shared = got
 		return err == nil
 	}) {

@@ -6,11 +6,18 @@ package redislock
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/linear"
+	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 )
 
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
-	linear.Run(t, harness(4*suiteTTL))
+	const recovery = 4 * time.Second
+	linear.Run(t, wiretest.Harness{
+		Start:    func(t testing.TB) wiretest.Service { return wireService(t, recovery) },
+		TTL:      time.Second,
+		Recovery: recovery,
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestAnswersOfMany: each of the requests in one call gets its own answer.
@@ -31,7 +32,7 @@ func TestAnswersOfMany(t *testing.T) {
 	}
 	if !eventually(patience, func() bool {
 		before := scriptCalls(r)
-		grants, requests := make([]driver.Grant, n), make([]*driver.Request, n)
+		grants, requests := make([]*participant.Lease, n), make([]*driver.Request, n)
 		var all sync.WaitGroup
 		for i := range n {
 			all.Go(func() {
@@ -79,12 +80,12 @@ func TestAllOfManyLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	d, err := NewDriverFor(client, longOptions())
+	d, err := NewStoreFor(client, longOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
 	s := asParty(d)
+	defer s.Close()
 	take(t, s, long("warm"))
 	calls := func() int {
 		stacks := make([]byte, 1<<20)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestRefusedAmongMany: requests that the user has no right to are refused, and others
@@ -96,7 +97,7 @@ func TestWithoutMemoryAmongMany(t *testing.T) {
 	r := blessedServer(t)
 	s, other := openLong(t, r), openLong(t, r)
 	const n = 32
-	var held [n]driver.Grant
+	var held [n]*participant.Lease
 	for i := range held {
 		held[i] = take(t, s, long(fmt.Sprint(i)))
 	}

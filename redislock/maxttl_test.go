@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -173,7 +174,7 @@ func TestForgottenMaxTTL(t *testing.T) {
 			const long = 4 * time.Second
 			var r *redis
 			var a, b *party
-			var old driver.Grant
+			var old *participant.Lease
 			var err error
 			for tries := 0; ; tries++ {
 				r = startServer(t)
@@ -199,7 +200,7 @@ func TestForgottenMaxTTL(t *testing.T) {
 			switch who {
 			case "idle holder":
 				told := make(chan error, 1)
-				old.(driver.Notifier).OnLost(func(err error) { told <- err })
+				old.OnLost(func(err error) { told <- err })
 				if !eventually(patience, func() bool { return len(told) > 0 }) {
 					t.Error("the holder does not notice that its lease is forgotten")
 				}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -38,11 +39,11 @@ func grownUp(t testing.TB, maxTTL time.Duration, servers ...*redis) {
 
 // notBefore acquires what another lease holds, or held, in a server that does not
 // know it, and fails if that succeeds while the other is trusted.
-func notBefore(t testing.TB, s *party, other driver.Grant, ttl time.Duration) driver.Grant {
+func notBefore(t testing.TB, s *party, other *participant.Lease, ttl time.Duration) *participant.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), ttl+2*patience)
 	defer cancel()
-	var g driver.Grant
+	var g *participant.Lease
 	var err error
 	if !eventually(ttl+2*patience, func() bool {
 		req := request("deploy")
@@ -125,7 +126,7 @@ func TestLateArrival(t *testing.T) {
 		"after the wait": func(r *redis, s *party) error {
 			var err error
 			eventually(patience, func() bool {
-				var g driver.Grant
+				var g *participant.Lease
 				if g, err = s.Acquire(t.Context(), request("deploy")); err == nil {
 					err = g.Release(t.Context())
 				}
@@ -314,7 +315,7 @@ func TestFormerReplica(t *testing.T) {
 // TestLogWithoutItsEnd: a server that keeps its data loses the last second of it.
 func TestLogWithoutItsEnd(t *testing.T) {
 	t.Parallel()
-	lose := func(t *testing.T, r *redis, opts *Options) (a, b *party, held driver.Grant) {
+	lose := func(t *testing.T, r *redis, opts *Options) (a, b *party, held *participant.Lease) {
 		a, b = open(t, r.url(), opts), open(t, r.url(), opts)
 		logged := func() []byte {
 			files, _ := filepath.Glob(filepath.Join(r.Dir, "appendonlydir", "*.incr.aof"))
@@ -376,9 +377,9 @@ func TestLogWithoutItsEnd(t *testing.T) {
 func TestEviction(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, "--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru")
-	_, err := NewDriver(t.Context(), r.url(), testOptions())
+	_, err := NewStore(t.Context(), r.url(), testOptions())
 	if err == nil || !strings.Contains(err.Error(), "maxmemory-policy volatile-lru") || !strings.Contains(err.Error(), "noeviction") {
-		t.Errorf("NewDriver = %v; want an error that names the policy and what to set", err)
+		t.Errorf("NewStore = %v; want an error that names the policy and what to set", err)
 	}
 	open(t, r.url()+"?allow_unguarded=true", testOptions())
 	r.do("config", "set", "maxmemory", "0")

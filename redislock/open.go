@@ -15,7 +15,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
@@ -50,11 +49,11 @@ import (
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	own := opts.Options
-	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return openInto(ctx, url, opts, &own) }, &own)
+	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return openInto(ctx, url, opts, &own) }, &own)
 }
 
-// openInto is NewDriver, and notes in own what the URL says.
-func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options) (driver.Driver, error) {
+// openInto is NewStore, and notes in own what the URL says.
+func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options) (driver.Store, error) {
 	d, o, err := newDriver(ctx, url, opts)
 	if o != nil {
 		*own = o.Options
@@ -72,17 +71,17 @@ func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options)
 // that join the cluster later appear only when it looks for them.
 func New(client rueidis.Client, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts).fit()
-	return pawl.Connect(context.Background(), func(context.Context) (driver.Driver, error) { return NewDriverFor(client, opts) }, &opts.Options)
+	return pawl.Connect(context.Background(), func(context.Context) (driver.Store, error) { return NewStoreFor(client, opts) }, &opts.Options)
 }
 
-// NewDriver returns the driver of a client of the server at url, for callers that wrap
+// NewStore returns the driver of a client of the server at url, for callers that wrap
 // it before they pass it to pawl.New. Its errors are those of Open.
-func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
+func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	d, _, err := newDriver(ctx, url, opts)
 	return d, err
 }
 
-func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *Options, error) {
+func newDriver(ctx context.Context, url string, opts *Options) (driver.Store, *Options, error) {
 	s, opts, err := connect(ctx, url, opts)
 	if err != nil {
 		return nil, opts, err
@@ -91,11 +90,11 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 }
 
 // driver returns the client half of a lock over the store.
-func (s *store) driver() driver.Driver {
+func (s *store) driver() driver.Store {
 	if s.mode == Efficiency {
-		return participant.New(efficient{s}, nil)
+		return efficient{s}
 	}
-	return participant.New(s, nil)
+	return s
 }
 
 // connect returns the store at url. It also returns the options with what the URL says, beside an error too unless the URL
@@ -134,9 +133,9 @@ func connect(ctx context.Context, url string, opts *Options) (*store, *Options, 
 	return s, opts, s.start(ctx, cluster.New(nodes, conf), conf)
 }
 
-// NewDriverFor is NewDriver for a client that the caller has made. The driver never
+// NewStoreFor is NewStore for a client that the caller has made. The driver never
 // closes it.
-func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
+func NewStoreFor(client rueidis.Client, opts *Options) (driver.Store, error) {
 	opts = orDefault(opts)
 	s, err := newStore(opts)
 	if err != nil {

@@ -6,10 +6,10 @@ package redislock
 
 import (
 	"context"
-	"sync"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -17,36 +17,37 @@ import (
 type party struct {
 	*participant.Participant
 	wire
+	news *storekit.Outbox[driver.News]
 }
 
 // wire makes the methods of the participant win.
 type wire struct{ *store }
 
-func asParty(d driver.Driver) *party {
-	p := d.(*participant.Participant)
-	s, ok := p.Store().(*store)
+func asParty(d driver.Store) *party {
+	s, ok := d.(*store)
 	if !ok {
-		s = p.Store().(efficient).store
+		s = d.(efficient).store
 	}
-	return &party{p, wire{s}}
+	news := new(storekit.Outbox[driver.News])
+	return &party{participant.New(d, participant.Options{News: news.Put}), wire{s}, news}
 }
 
-// asked are the requests of grants, as a grant does not show its id.
-var asked sync.Map
+func (p *party) OnNews(f func(driver.News)) { p.news.To(f) }
 
-func take(t testing.TB, d driver.Driver, req *driver.Request) driver.Grant {
+func (p *party) Adopt(ctx context.Context, name, lease string) (*participant.Adopted, error) {
+	return participant.Adopt(ctx, p.Participant.Store(), name, lease)
+}
+
+// tries is a participant.
+type tries interface {
+	TryAcquire(context.Context, *driver.Request) (*participant.Lease, error)
+}
+
+func take(t testing.TB, p tries, req *driver.Request) *participant.Lease {
 	t.Helper()
-	g, err := d.TryAcquire(context.Background(), req)
+	g, err := p.TryAcquire(context.Background(), req)
 	if err != nil {
 		t.Fatalf("TryAcquire = %v; want a grant", err)
 	}
-	asked.Store(g, req)
-	t.Cleanup(func() { asked.Delete(g) })
 	return g
-}
-
-// leaseOf returns the id of a lease that take has got.
-func leaseOf(g driver.Grant) string {
-	req, _ := asked.Load(g)
-	return req.(*driver.Request).Lease
 }

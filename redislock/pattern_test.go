@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 func patterned() *Options {
@@ -49,7 +50,7 @@ func TestPattern(t *testing.T) {
 	if !errors.As(err, &held) || held.Info == nil || len(held.Info.Holders) != 1 || !strings.Contains(held.Info.Holders[0].Who, "another library") {
 		t.Fatalf("TryAcquire of what they have = %v; want ErrHeld by a client of another library", err)
 	}
-	w := make(chan driver.Grant)
+	w := make(chan *participant.Lease)
 	go func() {
 		g, err := s.Acquire(t.Context(), long("deploy"))
 		if err != nil {
@@ -101,7 +102,7 @@ func TestPatternLooks(t *testing.T) {
 	var waited time.Duration
 	for range 3 {
 		r.do("set", "lock:deploy", "random", "px", "60000")
-		w := make(chan driver.Grant, 1)
+		w := make(chan *participant.Lease, 1)
 		go func() {
 			g, err := s.Acquire(t.Context(), long("deploy"))
 			if err != nil {
@@ -166,11 +167,11 @@ func TestPatternIsAgreedOn(t *testing.T) {
 	for pattern, want := range map[string]string{"": "no Pattern is set here", "*": `the Pattern here is "*"`} {
 		opts := longOptions()
 		opts.Pattern = pattern
-		if _, err := NewDriver(t.Context(), r.url(), opts); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "lock:*") || !strings.Contains(err.Error(), want) {
+		if _, err := NewStore(t.Context(), r.url(), opts); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "lock:*") || !strings.Contains(err.Error(), want) {
 			t.Errorf("with the pattern %q: %v; want ErrDisagree with %s", pattern, err, want)
 		}
 		opts.Prefix = strconv.Itoa(len(pattern)) + ":" // another one for each
-		if d, err := NewDriver(t.Context(), r.url(), opts); err != nil {
+		if d, err := NewStore(t.Context(), r.url(), opts); err != nil {
 			t.Errorf("with the pattern %q and another prefix: %v", pattern, err)
 		} else {
 			d.Close()
@@ -185,8 +186,8 @@ func TestPatternAfterClientsWithout(t *testing.T) {
 	r := blessedServer(t)
 	release(t, take(t, open(t, r.url(), longOptions()), long("deploy")))
 	for range 2 {
-		if _, err := NewDriver(t.Context(), r.url(), patterned()); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "clients without a Pattern") {
-			t.Fatalf("NewDriver with a pattern = %v; want ErrDisagree", err)
+		if _, err := NewStore(t.Context(), r.url(), patterned()); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "clients without a Pattern") {
+			t.Fatalf("NewStore with a pattern = %v; want ErrDisagree", err)
 		}
 	}
 	open(t, r.url(), longOptions())
@@ -211,7 +212,7 @@ func TestPatternRefusals(t *testing.T) {
 	for _, pattern := range []string{"lock", "*:*", "pawl:*"} {
 		opts := longOptions()
 		opts.Pattern = pattern
-		if _, err := NewDriver(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "pattern") {
+		if _, err := NewStore(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "pattern") {
 			t.Errorf("the pattern %q: %v", pattern, err)
 		}
 	}

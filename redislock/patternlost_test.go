@@ -26,7 +26,7 @@ func TestPatternAfterLossOfData(t *testing.T) {
 	for _, pattern := range []string{"", "other:*"} {
 		opts := longOptions()
 		opts.Pattern = pattern
-		_, err := NewDriver(t.Context(), r.url(), opts)
+		_, err := NewStore(t.Context(), r.url(), opts)
 		disagrees(t, "a client with the pattern "+pattern, err, "lock:*")
 	}
 }
@@ -40,8 +40,10 @@ func TestPatternOfTheFirstAfterLossOfData(t *testing.T) {
 	release(t, take(t, a, long("deploy")))
 	r.do("flushall")
 	// The first client may hear of the loss before the second is there.
-	b, err := NewDriver(t.Context(), r.url(), longOptions())
+	d, err := NewStore(t.Context(), r.url(), longOptions())
+	var b *party
 	if err == nil {
+		b = asParty(d)
 		defer b.Close()
 		if _, err := b.TryAcquire(t.Context(), long("deploy")); err == nil {
 			t.Fatal("a server that has lost its data grants a lease")
@@ -97,15 +99,15 @@ func TestPatternWithEfficiency(t *testing.T) {
 		return opts
 	}
 	r := patternedServer(t)
-	_, err := NewDriver(t.Context(), r.url(), efficient(""))
+	_, err := NewStore(t.Context(), r.url(), efficient(""))
 	disagrees(t, "no pattern", err, "lock:*")
 	r = startServer(t)
-	d, err := NewDriver(t.Context(), r.url(), efficient("lock:*"))
+	d, err := NewStore(t.Context(), r.url(), efficient("lock:*"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	_, err = NewDriver(t.Context(), r.url(), efficient("other:*"))
+	_, err = NewStore(t.Context(), r.url(), efficient("other:*"))
 	disagrees(t, "another pattern", err, "lock:*")
 }
 

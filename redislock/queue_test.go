@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // patience is for what takes no time unless the machine is busy.
@@ -27,7 +28,7 @@ type waiting struct {
 	t      testing.TB
 	cancel context.CancelFunc
 	done   chan struct{}
-	grant  driver.Grant
+	grant  *participant.Lease
 	err    error
 	at     driver.Instant
 }
@@ -58,7 +59,7 @@ func queueLen(r *redis, name string) int {
 }
 
 // granted returns the grant, which must come within d.
-func (w *waiting) granted(d time.Duration) driver.Grant {
+func (w *waiting) granted(d time.Duration) *participant.Lease {
 	w.t.Helper()
 	select {
 	case <-w.done:
@@ -71,7 +72,7 @@ func (w *waiting) granted(d time.Duration) driver.Grant {
 	return w.grant
 }
 
-func release(t testing.TB, g driver.Grant) {
+func release(t testing.TB, g interface{ Release(context.Context) error }) {
 	t.Helper()
 	if err := g.Release(context.Background()); err != nil {
 		t.Fatalf("Release = %v; want nil", err)
@@ -79,7 +80,7 @@ func release(t testing.TB, g driver.Grant) {
 }
 
 // releaseAnyhow releases although the connection may be lost at any time.
-func releaseAnyhow(t testing.TB, g driver.Grant) {
+func releaseAnyhow(t testing.TB, g *participant.Lease) {
 	t.Helper()
 	if !eventually(patience, func() bool { return g.Release(context.Background()) == nil }) {
 		t.Fatal("Release does not succeed")

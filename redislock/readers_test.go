@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestReaderProcess: the process of one of two readers is killed, or stopped. The
@@ -103,7 +104,7 @@ func TestFailoverOfReaders(t *testing.T) {
 	lasting := func(name string) *driver.Request { req := request(name); req.TTL = ttl; return req }
 	link := drivertest.NewLink(t, master.Addr)
 	s := openThrough(t, link, opts)
-	var readers []driver.Grant
+	var readers []*participant.Lease
 	for range 3 {
 		readers = append(readers, take(t, s.party, reading(lasting("deploy"))))
 	}
@@ -186,7 +187,7 @@ func TestReadersAndWriters(t *testing.T) {
 		time.Sleep(2 * hold)
 		req := long("deploy")
 		req.Why = "to write"
-		done := make(chan driver.Grant, 1)
+		done := make(chan *participant.Lease, 1)
 		go func() {
 			g, err := writer.Acquire(ctx, req)
 			if err != nil {

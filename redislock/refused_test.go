@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestOtherType: what another program has in the keys of a lock is a refusal of every request. Nothing was recorded,
@@ -26,7 +27,7 @@ func TestOtherType(t *testing.T) {
 	r.do("set", s.server.FloorKey(lock("no floor")), "x")
 	for _, name := range []string{"a list", "no queue", "no floor"} {
 		for what, req := range map[string]*driver.Request{"exclusive": long(name), "shared": reading(long(name))} {
-			refused := func(call string, g driver.Grant, err error) {
+			refused := func(call string, g *participant.Lease, err error) {
 				t.Helper()
 				if g != nil || !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) || strings.Contains(err.Error(), "script:") {
 					t.Errorf("%s, %s: %s = %v, %v; want ErrUnavailable, and nothing to give back", name, what, call, g, err)

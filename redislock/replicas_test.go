@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // startReplicated starts a master with two replicas that have all its data.
@@ -60,7 +61,7 @@ func TestWaitReplicas(t *testing.T) {
 	replicas[1].stop()
 	refused(t, two, "0 of 2")
 	refused(t, one, "0 of 1")
-	for _, g := range []driver.Grant{g, held} {
+	for _, g := range []*participant.Lease{g, held} {
 		if _, err := g.Renew(t.Context(), time.Minute); err == nil || errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "of ") {
 			t.Errorf("Renew without replicas = %v; want an error with the numbers", err)
 		}
@@ -119,7 +120,7 @@ func TestWaitTogether(t *testing.T) {
 	var work sync.WaitGroup
 	for i := range 200 {
 		work.Go(func() {
-			var g driver.Grant
+			var g *participant.Lease
 			var err error
 			if !eventually(patience, func() bool { g, err = s.TryAcquire(t.Context(), long(fmt.Sprint(i))); return err == nil }) {
 				t.Errorf("TryAcquire = %v", err)
@@ -163,7 +164,7 @@ func TestSentinelPassword(t *testing.T) {
 	works(t, at+"&sentinel_username=guard&sentinel_password=w4tcher")
 	works(t, at+"&sentinel_password_file="+url.QueryEscape(file))
 	for _, wrong := range []string{at, at + "&sentinel_password=wr0ng"} {
-		_, err := NewDriver(t.Context(), wrong, longOptions())
+		_, err := NewStore(t.Context(), wrong, longOptions())
 		if err == nil || !strings.Contains(err.Error(), "sentinel_password") {
 			t.Errorf("Open = %v; want an error that names the parameter", err)
 		}

@@ -138,10 +138,10 @@ func TestReleaseMany(t *testing.T) {
 	s, other := openLong(t, r), openLong(t, r)
 	var requests [][2]string
 	for _, name := range []string{"a", "b", "c"} {
-		requests = append(requests, [2]string{name, leaseOf(take(t, s, long(name)))})
+		requests = append(requests, [2]string{name, take(t, s, long(name)).ID()})
 	}
 	reader := take(t, s, reading(long("d")))
-	requests = append(requests, [2]string{"d", leaseOf(reader)})
+	requests = append(requests, [2]string{"d", reader.ID()})
 	waits := wait(t, r, other, long("b"))
 	take(t, other, long("e"))
 	requests = append(requests, [2]string{"e", "NOT THIS"}, [2]string{"f", "NOBODY"})

@@ -58,7 +58,7 @@ func TestBusyProcessStarvesNobody(t *testing.T) {
 
 // race is what the goroutines of a process have had of a name.
 type race struct {
-	driver.Queuer
+	driver.Store
 	done sync.WaitGroup
 
 	mu     sync.Mutex
@@ -80,28 +80,39 @@ func byToken(a, b raceLease) int {
 	return 1
 }
 
-// Acquire implements driver.Queuer.
-func (r *race) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return r.note(r.Queuer.Acquire(ctx, req))
-}
-
-// TryAcquire implements driver.Driver.
-func (r *race) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return r.note(r.Queuer.TryAcquire(ctx, req))
-}
-
-func (r *race) note(g driver.Grant, err error) (driver.Grant, error) {
-	if err == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.asked[g.Token()] = true
+// Ask notes the token of a lease that it grants.
+func (r *race) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	ans, err := r.Store.Ask(ctx, req)
+	if err == nil && ans.Granted {
+		r.note(ans.Token)
 	}
-	return g, err
+	return ans, err
+}
+
+// Listen notes the token of a lease that a message hands over.
+func (r *race) Listen(f func(driver.Event)) {
+	r.Store.Listen(func(e driver.Event) {
+		if e.Kind == driver.Granted {
+			r.note(e.Grant.Token)
+		}
+		f(e)
+	})
+}
+
+func (r *race) note(token uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked[token] = true
 }
 
 func (p *childProcess) compete(count, turns string) {
-	p.race = &race{Queuer: p.d, asked: make(map[uint64]bool)}
-	c, err := pawl.New(p.race, nil) // beside p.c, which closes the driver
+	d, err := p.open() // beside that of p.c
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p.race = &race{Store: d, asked: make(map[uint64]bool)}
+	c, err := pawl.New(p.race, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -108,7 +108,7 @@ func TestTroubles(t *testing.T) {
 			if c.nobodyNew {
 				opts := longOptions()
 				opts.ConnectTimeout = time.Second
-				if _, err := NewDriver(t.Context(), r.url(), opts); !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
+				if _, err := NewStore(t.Context(), r.url(), opts); !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("Open = %v; want ErrUnavailable with %q", err, c.want)
 				}
 			}
@@ -208,7 +208,7 @@ func TestLoading(t *testing.T) {
 	}) {
 		t.Error("TryAcquire never says that the server is loading")
 	}
-	if _, err := NewDriver(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "is reading its data from disk") {
+	if _, err := NewStore(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "is reading its data from disk") {
 		t.Errorf("Open = %v; want that the server is loading", err)
 	}
 	<-restarted

@@ -16,6 +16,6 @@ func init() {
 }
 
 // openByURL is Open for pawl.Open.
-func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
+func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Store, error) {
 	return openInto(ctx, url, &Options{Options: *opts}, opts)
 }

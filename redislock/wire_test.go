@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestEfficientWire checks the wire of Mode Efficiency on a server.
@@ -29,13 +28,12 @@ func TestEfficientWire(t *testing.T) {
 			return wiretest.Service{
 				Open: func(t testing.TB) driver.Store {
 					link := drivertest.NewLink(t, r.Addr)
-					d, err := NewDriver(context.Background(), "redis://"+link.Addr(), opts)
+					d, err := NewStore(context.Background(), "redis://"+link.Addr(), opts)
 					if err != nil {
 						t.Fatal(err)
 					}
-					s := d.(*participant.Participant).Store()
-					links[s] = link
-					return s
+					links[d] = link
+					return d
 				},
 				Cut:  func(_ testing.TB, s driver.Store) { set(s, drivertest.BlackHole) },
 				Heal: func(_ testing.TB, s driver.Store) { set(s, drivertest.Healthy) },

@@ -16,6 +16,10 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 )
 
+// driverTTL is that of Options, from which follows how long a request may take. The suite asks for
+// leases with TTLs of its own.
+const driverTTL = 10 * time.Second
+
 // TestWire has one server for all checks but those that restart theirs.
 func TestWire(t *testing.T) {
 	t.Parallel()

@@ -34,19 +34,22 @@ type client struct {
 	wire *store
 }
 
-func clientOn(d driver.Driver) *client {
-	p := d.(*participant.Participant)
-	return &client{p, p.Store().(*store)}
+func clientOn(d driver.Store) *client {
+	return &client{participant.New(d, participant.Options{}), d.(*store)}
 }
 
 // lease is a grant with its node.
 type lease struct {
-	driver.Grant
+	*participant.Lease
 	n *node
 }
 
-func (c *client) lease(g driver.Grant, req *driver.Request) *lease {
-	return &lease{g, c.wire.nodeOf(driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots})}
+func (c *client) lease(g *participant.Lease, req *driver.Request) *lease {
+	return &lease{g, c.wire.nodeOf(refOf(req))}
+}
+
+func refOf(req *driver.Request) driver.Ref {
+	return driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots}
 }
 
 func take(t testing.TB, c *client, req *driver.Request) *lease {
@@ -58,7 +61,7 @@ func take(t testing.TB, c *client, req *driver.Request) *lease {
 	return c.lease(g, req)
 }
 
-func release(t testing.TB, g driver.Grant) {
+func release(t testing.TB, g interface{ Release(context.Context) error }) {
 	t.Helper()
 	if err := g.Release(context.WithoutCancel(t.Context())); err != nil {
 		t.Errorf("Release = %v; want nil", err)
@@ -71,7 +74,7 @@ type waiting struct {
 	done   chan struct{}
 	client *client
 	req    *driver.Request
-	grant  driver.Grant
+	grant  *participant.Lease
 	err    error
 	at     driver.Instant
 }
@@ -267,7 +270,7 @@ func TestLeaderKilled(t *testing.T) {
 	e, name := useEnsemble(t)
 	const ttl = 20 * time.Second
 	url := e.url(0, 1, 2)
-	a, b := clientOf(t, openURL(t, url, ttl), ttl), clientOf(t, openURL(t, url, ttl), ttl)
+	a, b := clientOf(t, openURL(t, url, ttl).wire, ttl), clientOf(t, openURL(t, url, ttl).wire, ttl)
 	held, err := a.Acquire(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
@@ -326,7 +329,7 @@ func TestServersKilledUnderLoad(t *testing.T) {
 	n := 0
 	var all sync.WaitGroup
 	for i := range 4 {
-		c := clientOf(t, openURL(t, e.url(i%3, (i+1)%3, (i+2)%3), ttl), ttl)
+		c := clientOf(t, openURL(t, e.url(i%3, (i+1)%3, (i+2)%3), ttl).wire, ttl)
 		all.Go(func() {
 			for ctx.Err() == nil {
 				l, err := c.Acquire(ctx, name)

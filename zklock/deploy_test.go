@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestUsers: with a user the nodes belong to that user, and nobody else gets in.
@@ -120,7 +121,7 @@ func TestTLS(t *testing.T) {
 		"zks://" + s.Addr: "without (zk://)",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		_, err := NewDriver(ctx, url, options(2*time.Second))
+		_, err := NewStore(ctx, url, options(2*time.Second))
 		cancel()
 		if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%s) = %v; want %q", url, err, want)
@@ -143,7 +144,7 @@ func TestUnreachable(t *testing.T) {
 		"zk://nosuchhost.invalid":                                       "host",
 	} {
 		slow, began := drivertest.Late(t), time.Now()
-		_, err := NewDriver(t.Context(), url, options(5*time.Second))
+		_, err := NewStore(t.Context(), url, options(5*time.Second))
 		if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%s) = %v; want %q", url, err, want)
 		}
@@ -190,7 +191,7 @@ func TestOverflow(t *testing.T) {
 			t.Fatal(err)
 		}
 		release(t, g)
-		for what, acquire := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
+		for what, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
 			g, err := acquire(t.Context(), request(name, 5*time.Second))
 			if g != nil || !errors.Is(err, errOverflow) {
 				t.Errorf("%s beside %s = %v, %v; want it refused", what, child, g, err)

@@ -58,7 +58,7 @@ func TestDial(t *testing.T) {
 	if _, err := Open(t.Context(), "zks://zk.example", &Options{Dial: dial}); err == nil || !strings.Contains(err.Error(), "zk://") {
 		t.Errorf("with TLS of ours: %v; want an error", err)
 	}
-	if _, err := NewDriver(t.Context(), "zk://another.example", &Options{Dial: dial, ConnectTimeout: time.Second}); err == nil || !strings.Contains(err.Error(), "not the address of the program") {
+	if _, err := NewStore(t.Context(), "zk://another.example", &Options{Dial: dial, ConnectTimeout: time.Second}); err == nil || !strings.Contains(err.Error(), "not the address of the program") {
 		t.Errorf("Open = %v; want the dialer's error", err)
 	}
 }

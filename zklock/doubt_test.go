@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // soon is less than the time after which a client looks again unasked.
@@ -128,7 +129,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 		t.Errorf("there are the nodes %q; want %q", childrenOf(t, other, name), own.n.name)
 	}
 	release(t, own)
-	var next driver.Grant
+	var next *participant.Lease
 	if !eventually(soon, func() (free bool) {
 		var err error
 		next, err = other.TryAcquire(t.Context(), request(name, ttl))

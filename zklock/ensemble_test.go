@@ -166,10 +166,10 @@ func (e *ensemble) url(which ...int) string {
 // after that it has no leader.
 func openURL(t testing.TB, url string, ttl time.Duration) *client {
 	t.Helper()
-	var d driver.Driver
+	var d driver.Store
 	var err error
 	if !eventually(patience, func() bool {
-		d, err = NewDriver(t.Context(), url, options(ttl))
+		d, err = NewStore(t.Context(), url, options(ttl))
 		return !errors.Is(err, driver.ErrUnavailable)
 	}) || err != nil {
 		t.Fatal(err)

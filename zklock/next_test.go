@@ -30,7 +30,7 @@ func TestNextAsksNothing(t *testing.T) {
 	const ttl, turns = time.Minute, 50
 	s := startServer(t)
 	clients := []*client{openURL(t, s.url(), ttl), openURL(t, s.url(), ttl)}
-	var g driver.Grant = take(t, clients[0], renewed("deploy", ttl))
+	g := take(t, clients[0], renewed("deploy", ttl))
 	asked, began := 0, driver.Now()
 	counting := s.count(t, "zk_packets_received")
 	counting = s.count(t, "zk_packets_received") - counting // the question is counted, too
@@ -113,7 +113,7 @@ func TestNextIsThere(t *testing.T) {
 			t.Fatalf("the waiter has the name with %s; the queue is %v", next.n.name, now)
 		default:
 			lost := make(chan error, 1)
-			next.Grant.(driver.Notifier).OnLost(func(err error) { lost <- err })
+			next.OnLost(func(err error) { lost <- err })
 			select {
 			case <-lost:
 			case <-time.After(patience):

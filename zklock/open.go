@@ -15,7 +15,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Options are the settings of a client of ZooKeeper. The zero value is useful, and
@@ -76,7 +75,7 @@ const (
 // servers, Dial, and a user.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
-	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) {
+	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) {
 		s, err := connect(ctx, url, opts)
 		if err != nil {
 			return nil, err
@@ -84,20 +83,20 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 		if _, err := s.leases(ctx, purpose{ttl: s.ttl}); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
-		return participant.New(s, nil), nil
+		return s, nil
 	}, &opts.Options)
 }
 
-// NewDriver returns the driver of a client of the servers at url, for those who
+// NewStore returns a participant of the servers at url, for those who
 // want to put something between the two. Its errors are those of Open, but a TTL
 // that is too long for the servers is refused when a lease is asked for: a client that only
 // looks needs none.
-func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
+func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	s, err := connect(ctx, url, opts)
 	if err != nil {
 		return nil, err
 	}
-	return participant.New(s, nil), nil
+	return s, nil
 }
 
 func connect(ctx context.Context, url string, opts *Options) (*store, error) {

@@ -21,7 +21,7 @@ func TestCutFollower(t *testing.T) {
 	e, name := useEnsemble(t)
 	for round := range 2 {
 		// Different phases of pings and renewals.
-		over, by := cutFollower(t, e, name, time.Duration(round)*270*time.Millisecond, func(d driver.Driver) driver.Driver { return d })
+		over, by := cutFollower(t, e, name, time.Duration(round)*270*time.Millisecond, func(d driver.Store) driver.Store { return d })
 		if over {
 			t.Errorf("round %d: the holder still trusted its lease when the next one began", round)
 		} else {
@@ -33,7 +33,7 @@ func TestCutFollower(t *testing.T) {
 	over := false
 	for round := 0; round < 4 && !over; round++ {
 		over, _ = cutFollower(t, e, name, time.Duration(round)*270*time.Millisecond,
-			func(d driver.Driver) driver.Driver { return naive{d.(*client)} })
+			func(d driver.Store) driver.Store { return naive{d.(*store)} })
 	}
 	if !over {
 		t.Error("with renewals that nobody but the cut off server has confirmed there was no overlap: this test sees nothing")
@@ -43,13 +43,13 @@ func TestCutFollower(t *testing.T) {
 // cutFollower has a lease held through a follower, cuts that off from the leader,
 // and reports whether the lease was trusted when a waiter at the leader got it, or
 // how long before it had ended.
-func cutFollower(t *testing.T, e *ensemble, name string, wait time.Duration, wrap func(driver.Driver) driver.Driver) (over bool, by time.Duration) {
+func cutFollower(t *testing.T, e *ensemble, name string, wait time.Duration, wrap func(driver.Store) driver.Store) (over bool, by time.Duration) {
 	t.Helper()
 	const ttl = 2 * time.Second
 	leader := e.leader(t)
 	follower := (leader + 1) % 3
-	a := clientOf(t, wrap(openURL(t, e.url(follower), ttl)), ttl)
-	b := clientOf(t, openURL(t, e.url(leader), ttl), ttl)
+	a := clientOf(t, wrap(openURL(t, e.url(follower), ttl).wire), ttl)
+	b := clientOf(t, openURL(t, e.url(leader), ttl).wire, ttl)
 	defer a.Close()
 	defer b.Close()
 	held, err := a.Acquire(t.Context(), name)
@@ -103,7 +103,7 @@ func cutFollower(t *testing.T, e *ensemble, name string, wait time.Duration, wra
 	return over, by
 }
 
-func clientOf(t testing.TB, d driver.Driver, ttl time.Duration) *pawl.Client {
+func clientOf(t testing.TB, d driver.Store, ttl time.Duration) *pawl.Client {
 	t.Helper()
 	c, err := pawl.New(d, &pawl.Options{TTL: ttl})
 	if err != nil {
@@ -114,35 +114,31 @@ func clientOf(t testing.TB, d driver.Driver, ttl time.Duration) *pawl.Client {
 }
 
 // naive is a store whose renewals ask the server that is there, as the recipes do.
-type naive struct{ *client }
+type naive struct{ *store }
 
-func (n naive) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := n.client.Acquire(ctx, req)
-	if err != nil {
-		return g, err
+func (n naive) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	ans, err := n.store.Ask(ctx, req)
+	if ans.Granted {
+		// A session that is asked for a confirmation gets no answers behind that any more, not even
+		// to reads. This one has just been confirmed, as it were.
+		s := n.nodeOf(refOf(req)).s
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.touches = append(s.touches, touch{driver.Now().Add(time.Hour), driver.Now().Add(time.Hour)})
 	}
-	// A session that is asked for a confirmation gets no answers behind that any more, not even
-	// to reads. This one has just been confirmed, as it were.
-	l := n.lease(g, req)
-	s := l.n.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.touches = append(s.touches, touch{driver.Now().Add(time.Hour), driver.Now().Add(time.Hour)})
-	return naiveGrant{l}, nil
+	return ans, err
 }
 
-type naiveGrant struct{ *lease }
-
-func (g naiveGrant) Renew(_ context.Context, ttl time.Duration) (driver.Instant, error) {
-	sent := driver.Now()
-	found, _, err := g.n.s.conn.Exists(g.n.path())
+func (n naive) Renew(_ context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	sent, node := driver.Now(), n.nodeOf(l)
+	found, _, err := node.s.conn.Exists(node.path())
 	if err == nil && !found {
 		err = driver.ErrLost
 	}
 	if err == nil {
-		g.n.renewed(sent.Add(ttl))
+		node.renewed(sent.Add(ttl))
 	}
-	return sent, err
+	return driver.Renewal{Since: sent}, err
 }
 
 // TestLateNews: a follower tells the leader late of its sessions. If it is cut off
@@ -159,10 +155,10 @@ func TestLateNews(t *testing.T) {
 	for round := 0; round < 6 && !early; round++ {
 		leader := e.leader(t)
 		follower := (leader + 1) % 3
-		var d driver.Driver
+		var d driver.Store
 		if !eventually(patience, func() bool { // the follower may still be on its way back to the leader
 			var err error
-			d, err = NewDriver(t.Context(), e.url(follower), slow)
+			d, err = NewStore(t.Context(), e.url(follower), slow)
 			return err == nil
 		}) {
 			t.Fatal("the follower begins no session")
@@ -211,7 +207,7 @@ func TestStoppedMajority(t *testing.T) {
 	leader := e.leader(t)
 	follower := (leader + 1) % 3
 	others := []*server{e.servers[leader], e.servers[(leader+2)%3]}
-	a := clientOf(t, openURL(t, e.url(follower), ttl), ttl)
+	a := clientOf(t, openURL(t, e.url(follower), ttl).wire, ttl)
 	b := openURL(t, e.url(leader, (leader+2)%3), ttl)
 	held, err := a.Acquire(t.Context(), name)
 	if err != nil {

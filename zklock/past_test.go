@@ -174,7 +174,7 @@ func TestBrokenBeforeWatched(t *testing.T) {
 			return false
 		}
 		told := make(chan error, 1)
-		g.Grant.(driver.Notifier).OnLost(func(err error) { told <- err })
+		g.Lease.OnLost(func(err error) { told <- err })
 		if err := b.Break(t.Context(), "deploy", req.Lease, &driver.Holder{Who: "operator"}, "it hangs"); err != nil {
 			t.Fatal(err)
 		}

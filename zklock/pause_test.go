@@ -27,7 +27,7 @@ func TestPausedLeader(t *testing.T) {
 	leader := e.leader(t)
 	follower := (leader + 1) % 3
 	idle := openURL(t, e.url(follower), ttl)
-	a := clientOf(t, idle, ttl)
+	a := clientOf(t, idle.wire, ttl)
 	b := openURL(t, e.url(leader, (leader+2)%3), 20*time.Second)
 	release(t, take(t, b, request(name, 20*time.Second))) // the node of the name is there now
 	// The client connected long ago.
@@ -91,7 +91,7 @@ func TestDeafHolder(t *testing.T) {
 	const ttl = 9 * time.Second
 	link := drivertest.NewLink(t, s.Addr)
 	p := openThrough(t, link, options(ttl))
-	a := clientOf(t, p, ttl)
+	a := clientOf(t, p.wire, ttl)
 	const name = "deaf"
 	held, err := a.Acquire(t.Context(), name)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestTrust: a lease is trusted from the sending of a request only if the leader has
@@ -131,12 +132,12 @@ func TestRefusedTTL(t *testing.T) {
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Open with a TTL of 1m = %v; want it refused", err)
 	}
-	looks, err := NewDriver(t.Context(), s.url(), options(time.Minute))
+	looks, err := NewStore(t.Context(), s.url(), options(time.Minute))
 	if err != nil {
-		t.Fatalf("NewDriver with a TTL of 1m, to look = %v", err)
+		t.Fatalf("NewStore with a TTL of 1m, to look = %v", err)
 	}
 	defer looks.Close()
-	if _, err := looks.(driver.Inspector).List(t.Context(), ""); err != nil {
+	if _, err := looks.List(t.Context(), ""); err != nil {
 		t.Errorf("List = %v", err)
 	}
 	locks, err := Open(t.Context(), s.url(), options(6*time.Second))
@@ -191,7 +192,7 @@ func TestLostData(t *testing.T) {
 	if err := errors.Join(s.Forget(), s.Start()); err != nil {
 		t.Fatal(err)
 	}
-	var next driver.Grant
+	var next *participant.Lease
 	if !eventually(patience, func() bool {
 		var err error
 		next, err = d.TryAcquire(t.Context(), request("deploy", ttl))

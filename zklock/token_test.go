@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestTokens: between those of two transactions there is room for what is set aside, and
@@ -48,16 +49,16 @@ func TestEpochsRunOut(t *testing.T) {
 	if epoch := g.Token() >> tokenBits >> 32; epoch != last {
 		t.Errorf("token %d is of epoch %d; want %d", g.Token(), epoch, last)
 	}
-	if n, others := g.Grant.(driver.Reserver).Reserved(); n != reserved || !others {
+	if n, others := g.Lease.Reserved(); n != reserved || !others {
 		t.Errorf("Reserved = %d, %v; want %d, true", n, others, reserved)
 	}
 	release(t, g)
 	s.restart(t) // one more epoch
-	for _, acquire := range []func() (driver.Grant, error){
-		func() (driver.Grant, error) { return d.TryAcquire(t.Context(), request("deploy", 5*time.Second)) },
-		func() (driver.Grant, error) { return d.Acquire(t.Context(), request("deploy", 5*time.Second)) },
+	for _, acquire := range []func() (*participant.Lease, error){
+		func() (*participant.Lease, error) { return d.TryAcquire(t.Context(), request("deploy", 5*time.Second)) },
+		func() (*participant.Lease, error) { return d.Acquire(t.Context(), request("deploy", 5*time.Second)) },
 	} {
-		var g driver.Grant
+		var g *participant.Lease
 		var err error
 		if !eventually(patience, func() bool {
 			g, err = acquire()
@@ -111,7 +112,7 @@ func TestRestoredBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"deploy", "another"} {
-		var g driver.Grant
+		var g *participant.Lease
 		if !eventually(time.Minute, func() bool { // the session that the servers do not know has to end
 			g, err = d.TryAcquire(t.Context(), request(name, ttl))
 			return !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)

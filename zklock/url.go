@@ -22,9 +22,9 @@ func init() {
 }
 
 // openByURL opens a store for pawl.Open. A TTL that is too long for the servers is refused
-// when a lease is asked for, as by NewDriver.
-func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
-	return NewDriver(ctx, url, &Options{Options: *opts})
+// when a lease is asked for, as by NewStore.
+func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Store, error) {
+	return NewStore(ctx, url, &Options{Options: *opts})
 }
 
 // place is where a URL leads to.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -18,7 +19,12 @@ import (
 // TestWire has one server for all checks but those that restart theirs.
 func TestWire(t *testing.T) {
 	t.Parallel()
-	wiretest.Run(t, wiretest.Harness{
+	wiretest.Run(t, harness(suiteTTL))
+}
+
+// harness is for leases of ttl.
+func harness(ttl time.Duration) wiretest.Harness {
+	return wiretest.Harness{
 		Start: func(t testing.TB) wiretest.Service {
 			var s *server
 			if strings.Contains(t.Name(), "restart") {
@@ -27,7 +33,7 @@ func TestWire(t *testing.T) {
 				s = sharedServer(t)
 			}
 			service := drivertest.OverLinks(s.Addr, func(t testing.TB, addr string) driver.Store {
-				st, err := connect(context.Background(), "zk://"+addr, options(suiteTTL))
+				st, err := connect(context.Background(), "zk://"+addr, options(ttl))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -37,9 +43,9 @@ func TestWire(t *testing.T) {
 			service.Left = func(t testing.TB, prefix string) []string { return left(t, s, prefix) }
 			return service
 		},
-		TTL:      suiteTTL,
+		TTL:      ttl,
 		Parallel: true,
-	})
+	}
 }
 
 // TestClients runs real clients on a server.

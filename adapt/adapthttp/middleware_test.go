@@ -33,7 +33,7 @@ type world struct {
 	told  []error
 }
 
-func open(t *testing.T, d driver.Driver, who string) *pawl.Client {
+func open(t *testing.T, d driver.Store, who string) *pawl.Client {
 	t.Helper()
 	c, err := pawl.New(d, &pawl.Options{Holder: pawl.Holder{Who: who}})
 	if err != nil {
@@ -45,9 +45,9 @@ func open(t *testing.T, d driver.Driver, who string) *pawl.Client {
 
 func newWorld(t *testing.T) *world {
 	s := new(memlock.Store)
-	link := drivertest.NewFaulty(s.Driver())
-	w := &world{link: link, other: open(t, s.Driver(), "alice")}
-	w.Locks = open(t, link.Driver(), "server")
+	link := drivertest.NewFaulty(s.Participant())
+	w := &world{link: link, other: open(t, s.Participant(), "alice")}
+	w.Locks = open(t, link, "server")
 	w.Name = func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") }
 	w.Report = func(_ *http.Request, err error) { w.told = append(w.told, err) }
 	return w
@@ -234,10 +234,10 @@ func TestTimeoutHandlerAround(t *testing.T) {
 }
 
 // closed is a store that grants nothing for a while.
-type closed struct{ driver.Driver }
+type closed struct{ driver.Store }
 
-func (closed) TryAcquire(context.Context, *driver.Request) (driver.Grant, error) {
-	return nil, &driver.ClosedError{Left: 90 * time.Second}
+func (closed) Ask(context.Context, *driver.Request) (driver.Answer, error) {
+	return driver.Answer{Closed: 90 * time.Second}, nil
 }
 
 func TestNoLock(t *testing.T) {
@@ -257,16 +257,16 @@ func TestNoLock(t *testing.T) {
 		}
 		w.link.Heal()
 
-		w.link.Add(drivertest.Rule{Op: drivertest.TryAcquire, Count: 1, Effect: drivertest.FailAfter})
+		w.link.Add(drivertest.Rule{Op: drivertest.Ask, Count: 1, Effect: drivertest.FailAfter})
 		w.get(t, "/a", 503, pawl.ErrUncertain, nil)
 
-		w.link.Add(drivertest.Rule{Op: drivertest.Release, Name: "b", Count: 1}) // what was uncertain is undone meanwhile
+		w.link.Add(drivertest.Rule{Op: drivertest.End, Name: "b", Count: 1}) // what was uncertain is undone meanwhile
 		w.get(t, "/b", 200, pawl.ErrUnavailable, func(http.ResponseWriter, *http.Request) {})
 
 		w.Options = []pawl.Option{pawl.Slots(0)}
 		w.get(t, "/a", 500, errorLike("Slots(0)"), nil)
 
-		w.Options, w.Locks = nil, open(t, closed{new(memlock.Store).Driver()}, "server")
+		w.Options, w.Locks = nil, open(t, closed{new(memlock.Store).Participant()}, "server")
 		if got := w.get(t, "/a", 503, pawl.ErrUnavailable, nil).Header().Get("Retry-After"); got != "90" {
 			t.Errorf("Retry-After %s of a store that is closed for 90 s", got)
 		}

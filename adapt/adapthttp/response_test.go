@@ -3,7 +3,6 @@
 package adapthttp_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -108,22 +107,16 @@ func TestReleasedEarly(t *testing.T) {
 }
 
 // deaf is a store of whose leases nobody hears that they are lost.
-type deaf struct{ driver.Driver }
+type deaf struct{ driver.Store }
 
-func (d deaf) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.Driver.TryAcquire(ctx, req)
-	if g == nil {
-		return nil, err
-	}
-	return struct{ driver.Grant }{g}, err
-}
+func (d deaf) Listen(func(driver.Event)) { d.Store.Listen(func(driver.Event) {}) }
 
 // What the store tells when the lease is given back, and not before, is a loss too.
 func TestNoSuccessAfterALossHeardOfLate(t *testing.T) {
 	for _, status := range []int{0, 200} {
 		inWorld(t, func(t *testing.T, w *world) {
 			s := new(memlock.Store)
-			w.other, w.Locks = open(t, s.Driver(), "alice"), open(t, deaf{s.Driver()}, "server")
+			w.other, w.Locks = open(t, s.Participant(), "alice"), open(t, deaf{s.Participant()}, "server")
 			var broken any
 			answer := httptest.NewRecorder()
 			func() {

@@ -5,13 +5,14 @@
 package main
 
 import (
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"io"
 	"net/http"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )

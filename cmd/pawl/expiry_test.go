@@ -26,43 +26,31 @@ import (
 // renewal while the file "cut" exists. It is in no pawl but that of the tests.
 func init() {
 	if dir := os.Getenv("W"); dir != "" && os.Getenv("PAWL_TEST") != "" {
-		pawl.Register("memory", func(context.Context, string, *pawl.Options) (driver.Driver, error) {
-			return &cutDriver{new(memlock.Store).Driver(), filepath.Join(dir, "cut")}, nil
+		pawl.Register("memory", func(context.Context, string, *pawl.Options) (driver.Store, error) {
+			return &cutStore{new(memlock.Store).Participant(), filepath.Join(dir, "cut")}, nil
 		})
 	}
 }
 
-type cutDriver struct {
-	driver.Driver
+type cutStore struct {
+	driver.Store
 	cut string
 }
 
-func (d *cutDriver) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.Driver.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
+func (s *cutStore) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	if _, err := os.Stat(s.cut); err == nil {
+		return driver.Renewal{}, errors.Join(driver.ErrUnavailable, errors.New("the network is cut"))
 	}
-	return &cutGrant{g, d.cut}, nil
+	return s.Store.Renew(ctx, l, ttl)
 }
 
-type cutGrant struct {
-	driver.Grant
-	cut string
-}
-
-func (g *cutGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	if _, err := os.Stat(g.cut); err == nil {
-		return 0, errors.Join(driver.ErrUnavailable, errors.New("the network is cut"))
+// End fails as if the lease had ended while the file "cut" exists.
+func (s *cutStore) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
+	found, err := s.Store.End(ctx, l, how)
+	if _, no := os.Stat(s.cut); no == nil {
+		return false, errors.Join(err, &driver.LostError{Reason: driver.Gone})
 	}
-	return g.Grant.Renew(ctx, ttl)
-}
-
-// Release fails as if the lease had ended while the file "cut" exists.
-func (g *cutGrant) Release(ctx context.Context) error {
-	if _, err := os.Stat(g.cut); err == nil {
-		return errors.Join(g.Grant.Release(ctx), &driver.LostError{Reason: driver.Gone})
-	}
-	return g.Grant.Release(ctx)
+	return found, err
 }
 
 // Renewals move the deadline, for the guard too.

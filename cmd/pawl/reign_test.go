@@ -145,47 +145,40 @@ func subject() {
 }
 
 func openCut(url string, blind bool, opts *pawl.Options) (*pawl.Client, error) {
-	d, err := redislock.NewDriver(context.Background(), url, &redislock.Options{Options: *opts})
+	d, err := redislock.NewStore(context.Background(), url, &redislock.Options{Options: *opts})
 	if err != nil {
 		return nil, err
 	}
 	return pawl.New(&cutOff{d, blind}, opts)
 }
 
-// cutOff is a driver whose renewals do not reach the store.
+// cutOff is a store that renewals do not reach, and of which nothing is heard.
 type cutOff struct {
-	driver.Driver
+	driver.Store
 	blind bool
 }
 
-func (d *cutOff) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return d.grant(d.Driver.(driver.Queuer).Acquire(ctx, req))
+func (d *cutOff) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	ans, err := d.Store.Ask(ctx, req)
+	return d.changed(ans), err
 }
 
-func (d *cutOff) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return d.grant(d.Driver.TryAcquire(ctx, req))
+func (d *cutOff) Listen(f func(driver.Event)) {
+	d.Store.Listen(func(e driver.Event) {
+		if e.Kind == driver.Granted || e.Kind == driver.Look {
+			e.Grant = d.changed(e.Grant)
+			f(e)
+		}
+	})
 }
 
-func (d *cutOff) grant(g driver.Grant, err error) (driver.Grant, error) {
-	if err != nil {
-		return g, err
+func (d *cutOff) changed(ans driver.Answer) driver.Answer {
+	if d.blind && ans.Token > 0 {
+		ans.Since = driver.Now().Add(time.Hour) // so that the trust does not end
 	}
-	return &cutOffGrant{g, d.blind}, nil
+	return ans
 }
 
-// cutOffGrant says nothing of what the store says of it.
-type cutOffGrant struct {
-	driver.Grant
-	blind bool
-}
-
-func (g *cutOffGrant) Since() driver.Instant {
-	if g.blind {
-		return driver.Now().Add(time.Hour) // so that the trust does not end
-	}
-	return g.Grant.Since()
-}
-
-func (g *cutOffGrant) Renew(context.Context, time.Duration) (driver.Instant, error) {
-	return 0, driver.ErrUnavailable
+func (d *cutOff) Renew(context.Context, driver.Ref, time.Duration) (driver.Renewal, error) {
+	return driver.Renewal{}, driver.ErrUnavailable
 }

@@ -4,22 +4,21 @@ package drivertest_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 )
 
-// A store's test runs the whole suite. What the store does not have is skipped, by name.
+// In a store's test file: a server whose participants can be cut off.
 func Example() {
-	_ = func(t *testing.T) {
-		store := new(memlock.Store)
-		drivertest.Run(t, drivertest.Harness{
-			TTL: time.Second,
-			Start: func(testing.TB) drivertest.Store {
-				return drivertest.Store{Open: func(testing.TB) driver.Driver { return store.Driver() }}
-			},
+	_ = func(t *testing.T) { // func TestWire(t *testing.T)
+		var server string                       // the address of one that the test has started
+		var open func(addr string) driver.Store // of your store
+		service := drivertest.OverLinks(server, func(_ testing.TB, addr string) driver.Store { return open(addr) })
+		wiretest.Run(t, wiretest.Harness{
+			Start: func(testing.TB) wiretest.Service { return service },
 		})
 	}
+	// Output:
 }

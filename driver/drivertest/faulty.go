@@ -4,38 +4,73 @@ package drivertest
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Faulty puts faults between a client and a driver, as a bad network would. It
-// is safe for concurrent use. Its Driver method returns what to give to the
-// client.
+// Op is a kind of request to a store.
+type Op int
+
+const (
+	AnyOp Op = iota
+	Ask
+	Renew
+	End
+	Inspect // and List
+	Break
+)
+
+// Effect is what goes wrong with a request.
+type Effect int
+
+const (
+	// FailBefore: nothing is done, and the error says so.
+	FailBefore Effect = iota
+	// FailAfter: it is done, but the answer is lost.
+	FailAfter
+	// SlowBefore: the request takes Delay to arrive, and is done then even if the caller has given up.
+	SlowBefore
+	// SlowAfter: it is done at once; the answer takes Delay.
+	SlowAfter
+	// Hang: nothing is done; the request fails when its context ends.
+	Hang
+)
+
+// Rule makes requests go wrong. The zero value fails every request before it does anything.
+type Rule struct {
+	Op     Op            // AnyOp: every kind
+	Name   string        // of the lock; empty: every name
+	After  int           // how many requests that match are let pass first
+	Count  int           // how many requests go wrong then; 0: all
+	Effect Effect        // what happens to them
+	Delay  time.Duration // for SlowBefore and SlowAfter
+}
+
+// Faulty is a store that a bad network lies before. It is safe for concurrent use.
 type Faulty struct {
-	inner  driver.Driver
-	pulse  *pulse         // nil unless it is told how long calls take
+	driver.Store
 	flying sync.WaitGroup // requests whose caller has given up
 
-	mu      sync.Mutex // guards the fields below
-	rules   []*rule
-	calls   map[Op]int
-	cut     bool
-	waiting map[*context.CancelFunc]struct{} // what Cut interrupts
+	mu    sync.Mutex                 // guards the fields below
+	late  map[string][]chan struct{} // requests for leases whose callers have given up, by lease; closed when they arrive
+	rules []*rule
+	calls map[Op]int
+	cut   bool
+	tell  func(driver.Event)
 }
 
 type rule struct {
 	Rule
-	seen int // calls that matched
+	seen int // requests that matched
 }
 
-// NewFaulty returns a Faulty around d with the given rules. Of several rules
-// that match a call, the first that is not used up counts it and decides.
-func NewFaulty(d driver.Driver, rules ...Rule) *Faulty {
-	f := &Faulty{inner: d, calls: make(map[Op]int), waiting: make(map[*context.CancelFunc]struct{})}
+// NewFaulty returns a Faulty before s with the given rules. Of several rules that match a request, the first that
+// is not used up counts it and decides.
+func NewFaulty(s driver.Store, rules ...Rule) *Faulty {
+	f := &Faulty{Store: s, calls: make(map[Op]int), late: make(map[string][]chan struct{})}
 	f.Add(rules...)
 	return f
 }
@@ -49,110 +84,158 @@ func (f *Faulty) Add(rules ...Rule) {
 	}
 }
 
-// Clear removes all rules. Calls that are under way stay as they are.
+// Clear removes all rules. Requests that are under way stay as they are.
 func (f *Faulty) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules = nil
 }
 
-// Cut makes every call fail until Heal. Calls that wait in the store's queue end with
-// an unknown outcome, and no message about a loss arrives.
+// Cut makes each request fail, and no event arrive, until Heal.
 func (f *Faulty) Cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cut = true
-	for cancel := range f.waiting {
-		(*cancel)()
-		delete(f.waiting, cancel) // its answer is lost, even if Heal comes before it
-	}
 }
 
-// Heal ends Cut.
+// Heal ends Cut. It reports that events may have been missed.
 func (f *Faulty) Heal() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.cut = false
+	tell := f.tell
+	f.mu.Unlock()
+	if tell != nil {
+		tell(driver.Event{Kind: driver.Missed})
+	}
 }
 
-// Calls returns how many calls of a kind have been made, faults included.
-func (f *Faulty) Calls(op Op) int {
+func (f *Faulty) isCut() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if op != AnyOp {
-		return f.calls[op]
-	}
-	n := 0
-	for _, c := range f.calls {
-		n += c
+	return f.cut
+}
+
+// Calls returns how many requests of a kind have been made, faults included.
+func (f *Faulty) Calls(op Op) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for of, c := range f.calls {
+		if op == AnyOp || op == of {
+			n += c
+		}
 	}
 	return n
 }
 
-// String returns the plan in Go syntax.
-func (f *Faulty) String() string {
+// Listen implements driver.Store.
+func (f *Faulty) Listen(tell func(driver.Event)) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	var b strings.Builder
-	b.WriteString("[]drivertest.Rule{\n")
-	for _, r := range f.rules {
-		fmt.Fprintf(&b, "\t%v, // matched %d calls\n", r.Rule, r.seen)
-	}
-	b.WriteString("}")
-	if f.cut {
-		b.WriteString(" // and cut off")
-	}
-	return b.String()
+	f.tell = tell
+	f.mu.Unlock()
+	f.Store.Listen(func(e driver.Event) {
+		if !f.isCut() {
+			tell(e)
+		}
+	})
 }
 
-// faulty reports whether there is a plan worth printing.
-func (f *Faulty) faulty() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.rules) > 0 || f.cut
+// Ask implements driver.Store, as the next methods do.
+func (f *Faulty) Ask(ctx context.Context, r *driver.Request) (driver.Answer, error) {
+	arrived := make(chan struct{})
+	ans, err := through(ctx, f, Ask, r.Name, func(ctx context.Context) (driver.Answer, error) {
+		defer close(arrived)
+		return f.Store.Ask(ctx, r)
+	})
+	if err != nil && driver.FailureOf(err).Maybe {
+		f.mu.Lock()
+		f.late[r.Lease] = append(f.late[r.Lease], arrived)
+		f.mu.Unlock()
+	}
+	return ans, err
 }
 
-// fate is what has become of a call.
-type fate int
+func (f *Faulty) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	return through(ctx, f, Renew, l.Name, func(ctx context.Context) (driver.Renewal, error) { return f.Store.Renew(ctx, l, ttl) })
+}
 
-const (
-	unsent   fate = iota // the store will never see it
-	unknown              // the store has seen it, or will; the answer is lost
-	answered             // the store's answer has come through
+// End lets requests for the lease arrive first that are on their way: a store knows of those that it has sent.
+func (f *Faulty) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
+	f.mu.Lock()
+	late := f.late[l.Lease]
+	delete(f.late, l.Lease)
+	f.mu.Unlock()
+	for _, arrived := range late {
+		<-arrived
+	}
+	return through(ctx, f, End, l.Name, func(ctx context.Context) (bool, error) { return f.Store.End(ctx, l, how) })
+}
+
+func (f *Faulty) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	return through(ctx, f, Inspect, name, func(ctx context.Context) (*driver.Info, error) { return f.Store.Inspect(ctx, name) })
+}
+
+func (f *Faulty) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	return through(ctx, f, Inspect, "", func(ctx context.Context) ([]*driver.Info, error) { return f.Store.List(ctx, prefix) })
+}
+
+func (f *Faulty) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+	_, err := through(ctx, f, Break, name, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, f.Store.Break(ctx, name, lease, by, why)
+	})
+	return err
+}
+
+// Close waits for the requests whose caller has given up.
+func (f *Faulty) Close() error {
+	f.flying.Wait()
+	return f.Store.Close()
+}
+
+var (
+	errUnsent = errors.New("drivertest: the request was not sent")
+	errLost   = errors.New("drivertest: the answer was lost")
 )
 
-// call makes one call with its fault. do is the call itself. Of its results
-// only the error is seen here, and returned if it is answered.
-func (f *Faulty) call(ctx context.Context, op Op, name string, do func(context.Context) error) (fate, error) {
+// through makes one request with its fault. do is the request itself.
+func through[A any](ctx context.Context, f *Faulty, op Op, name string, do func(context.Context) (A, error)) (none A, err error) {
 	r, cut := f.decide(op, name)
 	switch {
-	case cut:
-		return unsent, fmt.Errorf("drivertest: cut off: %w", driver.ErrUnavailable)
+	case cut || r != nil && r.Effect == FailBefore:
+		return none, &driver.Failure{Err: errUnsent, Silent: true}
 	case r == nil:
-		return f.through(ctx, op, do)
-	}
-	switch r.Effect {
-	case FailBefore:
-		return unsent, fmt.Errorf("drivertest: %v fails: %w", op, driver.ErrUnavailable)
-	case FailAfter:
-		_ = do(ctx) // the answer is what is lost
-		return unknown, lostAnswer(op)
-	case SlowBefore:
-		return f.slowBefore(ctx, r.Delay, do)
-	case SlowAfter:
-		err := do(ctx)
-		if !sleep(ctx, r.Delay) {
-			return unknown, ctx.Err()
-		}
-		return answered, err
-	default: // Hang
+		return do(ctx)
+	case r.Effect == FailAfter:
+		_, _ = do(ctx) // the answer is what is lost
+		return none, &driver.Failure{Err: errLost, Maybe: true, Silent: true}
+	case r.Effect == Hang:
 		<-ctx.Done()
-		return unsent, ctx.Err()
+		return none, &driver.Failure{Err: ctx.Err(), Silent: true}
+	}
+	type result struct {
+		answer A
+		err    error
+	}
+	done := make(chan result, 1)
+	f.flying.Go(func() {
+		var res result
+		if r.Effect == SlowBefore {
+			time.Sleep(r.Delay)
+		}
+		res.answer, res.err = do(context.WithoutCancel(ctx))
+		if r.Effect == SlowAfter {
+			time.Sleep(r.Delay)
+		}
+		done <- res
+	})
+	select {
+	case res := <-done:
+		return res.answer, res.err
+	case <-ctx.Done():
+		return none, &driver.Failure{Err: ctx.Err(), Maybe: true, Silent: true}
 	}
 }
 
-// decide counts a call and returns the rule for it, or nil, and whether it is
-// cut off.
+// decide counts a request and returns the rule for it, or nil, and whether it is cut off.
 func (f *Faulty) decide(op Op, name string) (*Rule, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,66 +251,4 @@ func (f *Faulty) decide(op Op, name string) (*Rule, bool) {
 		break
 	}
 	return nil, f.cut
-}
-
-// through calls do, which Cut interrupts.
-func (f *Faulty) through(ctx context.Context, op Op, do func(context.Context) error) (fate, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	f.mu.Lock()
-	f.waiting[&cancel] = struct{}{}
-	f.mu.Unlock()
-	began := driver.Now()
-	err := do(ctx)
-	if f.pulse != nil && op != Acquire {
-		f.pulse.saw(driver.Now().Sub(began))
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, there := f.waiting[&cancel]
-	delete(f.waiting, &cancel)
-	if f.cut || !there {
-		return unknown, lostAnswer(op)
-	}
-	return answered, err
-}
-
-// slowBefore lets the caller go when ctx ends, but the request is on its way,
-// and does its work when it arrives.
-func (f *Faulty) slowBefore(ctx context.Context, delay time.Duration, do func(context.Context) error) (fate, error) {
-	done := make(chan error, 1)
-	f.flying.Go(func() {
-		time.Sleep(delay)
-		done <- do(context.WithoutCancel(ctx))
-	})
-	select {
-	case err := <-done:
-		return answered, err
-	case <-ctx.Done():
-		return unknown, ctx.Err()
-	}
-}
-
-func (f *Faulty) isCut() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.cut
-}
-
-func lostAnswer(op Op) error {
-	switch op {
-	case TryAcquire, Acquire:
-		return fmt.Errorf("drivertest: answer to %v lost: %w", op, driver.ErrUncertain)
-	}
-	return fmt.Errorf("drivertest: answer to %v lost", op)
-}
-
-// sleep reports whether d passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

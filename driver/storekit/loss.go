@@ -5,7 +5,7 @@ package storekit
 import "github.com/pawl-go/pawl/driver"
 
 // Loss records how a grant has ended without its holder, and tells the holder, as
-// driver.Notifier requires. The zero Loss is that of a grant that is not lost, as far as is known.
+// a client wants it. The zero Loss is that of a grant that is not lost, as far as is known.
 // What guards the grant guards it.
 type Loss struct {
 	why    *driver.LostError
@@ -20,7 +20,7 @@ func (l *Loss) Err() error {
 	return l.why
 }
 
-// OnLost implements driver.Notifier.
+// OnLost makes Tell call f. If the loss was noted before, it calls f at once, in a goroutine.
 func (l *Loss) OnLost(f func(error)) {
 	if l.why != nil {
 		go f(l.why)

@@ -8,7 +8,7 @@ import (
 )
 
 // Outbox calls a function with each piece of news, in order, and keeps news until there is a
-// function: for driver.Reporter and driver.Recallable. The zero Outbox is ready for use.
+// function. The zero Outbox is ready for use.
 type Outbox[T any] struct {
 	mu   sync.Mutex
 	tell func(T)

@@ -14,7 +14,7 @@ type Record struct {
 	driver.Holder
 	Why   string        `json:"why,omitempty"`
 	Holds []driver.Hold `json:"holds,omitempty"` // while it waits
-	Keeps bool          `json:"keeps,omitempty"` // see driver.Recallable; a store may look for it in the text
+	Keeps bool          `json:"keeps,omitempty"` // see driver.Request; a store may look for it in the text
 }
 
 // ReadRecord reads a Record. One that cannot be read is empty.

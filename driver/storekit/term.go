@@ -22,7 +22,7 @@ func (t Term) Stepped(step time.Duration, now driver.Instant) bool {
 	return step > 0 && t.TTL > 0 && t.Heard < now && now.Sub(t.Heard) > t.TTL-step
 }
 
-// Since returns the instant for driver.Grant: a lease that was granted then for ttl is trusted
+// Since returns the instant for driver.Answer: a lease that was granted then for ttl is trusted
 // until the term ends.
 func (t Term) Since(ttl time.Duration) driver.Instant {
 	return t.end().Add(driver.Drift(ttl) - ttl)

@@ -79,34 +79,34 @@ func TestPagesAreShort(t *testing.T) {
 func TestMistakesAreFound(t *testing.T) {
 	tr := load(t)
 	for text, want := range map[string]string{
-		"`go test -run TestNoSuchThing ./redislock`":                 "TestNoSuchThing is no test of",
-		"    go test -run 'TestConformance|TestGone' ./zklock":       "TestGone is no test of zklock",
-		"    go test -run TestConformance/no-such-sentence ./zklock": "has no subtest no-such-sentence",
-		"    go test -run TestConformance ./nolock":                  "there are no tests in ./nolock",
-		"as `TestGoneForGood` shows":                                 "there is no test TestGoneForGood",
-		"[a page](no-such.md)":                                       "leads nowhere",
-		"[a part](../README.md#no-such-heading)":                     "names a heading that is not there",
-		"in `redislock/no_such.go`":                                  "there is no file redislock/no_such.go",
-		"in `nosuch.lua`":                                            "there is no file nosuch.lua",
-		"with `--no-such-flag`":                                      "no command of ours has the flag --no-such-flag",
-		"    pawl run --no-such deploy -- ./x":                       "pawl has no flag --no-such",
-		"    go run ./cmd/pawl frobnicate":                           "pawl has no command frobnicate",
-		"    go run ./lab/chaos --no-such":                           "chaos has no flag --no-such",
-		"`make nosuch`":                                              "make has no target nosuch",
-		"`$PAWL_NO_SUCH`":                                            "nothing reads the variable PAWL_NO_SUCH",
-		"    NO_SUCH_THING=1 go test .":                              "nothing reads the variable NO_SUCH_THING",
-		"`pawl.NoSuch`":                                              "package pawl has no NoSuch",
-		"`pawl.Client.NoSuch`":                                       "pawl.Client has no NoSuch",
-		"`Lease.NoSuch`":                                             "there is no Lease.NoSuch",
-		"`NoSuch(3)`":                                                "there is no NoSuch()",
-		"`ErrNoSuch`":                                                "there is no ErrNoSuch",
-		"```go\nlocks, err := filelock.NoSuch(\"\")\n```\n":          "package filelock has no NoSuch",
+		"`go test -run TestNoSuchThing ./redislock`":          "TestNoSuchThing is no test of",
+		"    go test -run 'TestWire|TestGone' ./zklock":       "TestGone is no test of zklock",
+		"    go test -run TestWire/no-such-sentence ./zklock": "has no subtest no-such-sentence",
+		"    go test -run TestWire ./nolock":                  "there are no tests in ./nolock",
+		"as `TestGoneForGood` shows":                          "there is no test TestGoneForGood",
+		"[a page](no-such.md)":                                "leads nowhere",
+		"[a part](../README.md#no-such-heading)":              "names a heading that is not there",
+		"in `redislock/no_such.go`":                           "there is no file redislock/no_such.go",
+		"in `nosuch.lua`":                                     "there is no file nosuch.lua",
+		"with `--no-such-flag`":                               "no command of ours has the flag --no-such-flag",
+		"    pawl run --no-such deploy -- ./x":                "pawl has no flag --no-such",
+		"    go run ./cmd/pawl frobnicate":                    "pawl has no command frobnicate",
+		"    go run ./lab/chaos --no-such":                    "chaos has no flag --no-such",
+		"`make nosuch`":                                       "make has no target nosuch",
+		"`$PAWL_NO_SUCH`":                                     "nothing reads the variable PAWL_NO_SUCH",
+		"    NO_SUCH_THING=1 go test .":                       "nothing reads the variable NO_SUCH_THING",
+		"`pawl.NoSuch`":                                       "package pawl has no NoSuch",
+		"`pawl.Client.NoSuch`":                                "pawl.Client has no NoSuch",
+		"`Lease.NoSuch`":                                      "there is no Lease.NoSuch",
+		"`NoSuch(3)`":                                         "there is no NoSuch()",
+		"`ErrNoSuch`":                                         "there is no ErrNoSuch",
+		"```go\nlocks, err := filelock.NoSuch(\"\")\n```\n":   "package filelock has no NoSuch",
 	} {
 		if wrong := tr.mistakes("docs/page.md", text); len(wrong) != 1 || !strings.Contains(wrong[0], want) {
 			t.Errorf("%s: told %q; want %q", text, wrong, want)
 		}
 	}
-	right := "`go test -run 'TestConformance/(readers|writer)' ./memlock ./filelock`, [it](../README.md), `redislock/lua/`, `ls --force`,\n" +
+	right := "`go test -run 'TestWire/(readers|a-slot)' ./memlock ./filelock`, [it](../README.md), `redislock/lua/`, `ls --force`,\n" +
 		"`pawl run -q -E 0 -n nightly -- ./job --other`, `$PAWL_TOKEN`, `Options.TTL`, `pawl.Client.Acquire`, `Slots(3)`, `ErrHeld`, `make quick`\n"
 	if wrong := tr.mistakes("docs/page.md", right); wrong != nil {
 		t.Errorf("told %q of what is right", wrong)

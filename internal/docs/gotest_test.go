@@ -55,7 +55,7 @@ func (tr *tree) checkGoTest(args []string, say func(string, ...any)) {
 		parts := split(p, '/')
 		if !tr.in(dirs, parts[0], false) {
 			say("%s is no test of %s", parts[0], strings.Join(dirs, " "))
-		} else if len(parts) > 1 && !tr.in(append(dirs, "driver/drivertest"), parts[1], true) && !tr.files["cmd/pawl/testdata/script/"+parts[1]+".txtar"] {
+		} else if len(parts) > 1 && !tr.in(append(dirs, "driver/drivertest/wiretest"), parts[1], true) && !tr.files["cmd/pawl/testdata/script/"+parts[1]+".txtar"] {
 			say("%s has no subtest %s", parts[0], parts[1])
 		}
 	}

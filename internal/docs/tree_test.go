@@ -143,7 +143,7 @@ func (tr *tree) addGo(rel, text string) error {
 		return err
 	}
 	test := strings.HasSuffix(rel, "_test.go")
-	if test || dir == "driver/drivertest" {
+	if test || dir == "driver/drivertest/wiretest" {
 		tr.literal[dir] += strings.ReplaceAll(text, " ", "_")
 	}
 	for _, d := range file.Decls {

@@ -17,20 +17,18 @@ const root = "../.."
 
 // all are the suites there are, the one that stands for a store first.
 var all = []suite{
-	{name: "filelock", file: "filelock/testdata/conformance.txt", title: "`filelock` (a directory)"},
-	{name: "redislock", file: "redislock/testdata/conformance.txt", title: "`redislock` (one Redis)"},
-	{name: "redislock-cluster", file: "redislock/testdata/conformance-cluster.txt"},
-	{name: "redislock-deployments", file: "redislock/testdata/conformance-deployments.txt"},
-	{name: "redislock-efficiency", file: "redislock/testdata/conformance-efficiency.txt", title: "`redislock` with `Mode: Efficiency`"},
-	{name: "redlock", file: "redislock/redlock/testdata/conformance-3.txt", title: "`redlock` (N independent Redis)"},
-	{name: "redlock-5", file: "redislock/redlock/testdata/conformance-5.txt"},
-	{name: "redlock-memory-3", file: "redislock/redlock/testdata/conformance-memory-3.txt"},
-	{name: "redlock-memory-5", file: "redislock/redlock/testdata/conformance-memory-5.txt"},
-	{name: "zklock", file: "zklock/testdata/conformance.txt", title: "`zklock` (ZooKeeper)"},
-	{name: "etcdlock", file: "etcdlock/testdata/conformance.txt", title: "`etcdlock` (an etcd cluster)"},
-	{name: "pglock", file: "pglock/testdata/conformance.txt", title: "`pglock` (PostgreSQL)"},
-	{name: "memlock", file: "memlock/testdata/conformance.txt", title: "`memlock` (memory)"},
-	{name: "memlock-noexpiry", file: "memlock/testdata/conformance-noexpiry.txt"},
+	{name: "filelock", file: "filelock/testdata/wire.txt", title: "`filelock` (a directory)"},
+	{name: "redislock", file: "redislock/testdata/wire.txt", title: "`redislock` (one Redis)"},
+	{name: "redislock-cluster", file: "redislock/testdata/wire-cluster.txt"},
+	{name: "redislock-deployments", file: "redislock/testdata/wire-deployments.txt"},
+	{name: "redislock-efficiency", file: "redislock/testdata/wire-efficiency.txt", title: "`redislock` with `Mode: Efficiency`"},
+	{name: "redlock", file: "redislock/redlock/testdata/wire.txt", title: "`redlock` (N independent Redis)"},
+	{name: "redlock-memory", file: "redislock/redlock/testdata/wire-memory.txt"},
+	{name: "zklock", file: "zklock/testdata/wire.txt", title: "`zklock` (ZooKeeper)"},
+	{name: "etcdlock", file: "etcdlock/testdata/wire.txt", title: "`etcdlock` (an etcd cluster)"},
+	{name: "pglock", file: "pglock/testdata/wire.txt", title: "`pglock` (PostgreSQL)"},
+	{name: "memlock", file: "memlock/testdata/wire.txt", title: "`memlock` (memory)"},
+	{name: "memlock-noexpiry", file: "memlock/testdata/wire-noexpiry.txt"},
 }
 
 // load reads all suites.
@@ -49,8 +47,8 @@ func load(t *testing.T) []suite {
 	return all
 }
 
-// TestSkipsAreTheTable: a suite skips a test if, and only if, the table says no to
-// what the test needs, or the list below the table does.
+// TestSkipsAreTheTable: a suite skips a check if, and only if, the table says no to
+// what the check needs, or the list below the table does.
 func TestSkipsAreTheTable(t *testing.T) {
 	all := load(t)
 	for _, s := range all {
@@ -97,7 +95,7 @@ func TestTableIsInStep(t *testing.T) {
 // TestEverySuiteIsListed looks for golden files that nobody reads here.
 func TestEverySuiteIsListed(t *testing.T) {
 	found := 0
-	for _, pattern := range []string{"*/testdata/conformance*.txt", "*/*/testdata/conformance*.txt"} {
+	for _, pattern := range []string{"*/testdata/wire*.txt", "*/*/testdata/wire*.txt"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -120,14 +118,15 @@ func TestEverySuiteIsListed(t *testing.T) {
 
 // TestChecksCanFail: each of the mistakes is told.
 func TestChecksCanFail(t *testing.T) {
-	const shared, slots = "readers-hold-together", "one-slot-is-held-by-one"
+	const shared, slots, stays = "readers-share-and-keep-a-writer-out", "a-slot-is-one-of-as-many-as-there-are", "a-lease-without-expiry-stays"
 	for want, change := range map[string]func(*suite){
-		shared + " runs, although it needs":       func(s *suite) { s.has["Shared"] = false },
-		shared + " is skipped for want of Shared": func(s *suite) { s.skipped[shared] = "Shared" },
-		slots + " is skipped for want of Fencing": func(s *suite) { s.has["Fencing"], s.skipped[slots] = false, "Fencing" },
-		"it does not have the test " + slots:      func(s *suite) { delete(s.skipped, slots) },
-		"it does not say whether there is FIFO":   func(s *suite) { delete(s.has, "FIFO") },
-		"there are":                               func(s *suite) { s.skipped["no-such-test"] = "" },
+		shared + " runs, although it needs":     func(s *suite) { s.has["Shared"] = false },
+		shared + " is skipped as":               func(s *suite) { s.skipped[shared] = "no Shared" },
+		slots + " is skipped as":                func(s *suite) { s.has["Fencing"], s.skipped[slots] = false, "no Fencing" },
+		stays + " runs, although it needs":      func(s *suite) { s.skipped[stays] = "" },
+		"it does not have the check " + slots:   func(s *suite) { delete(s.skipped, slots) },
+		"it does not say whether there is FIFO": func(s *suite) { delete(s.has, "FIFO") },
+		"there are":                             func(s *suite) { s.skipped["no-such-test"] = "" },
 	} {
 		all := load(t)
 		s := all[len(all)-2]
@@ -151,8 +150,8 @@ func TestChecksCanFail(t *testing.T) {
 func TestTableFollows(t *testing.T) {
 	all := load(t)
 	noexpiry, mem := all[len(all)-1], all[len(all)-2]
-	old := "[^memlock-Shared]: By a list of holders.\n[^suite-memlock]: No `Restart`, no `Cut`, no `Reserver`.\n" +
-		"[^suite-memlock-noexpiry]: No `Expiry`, `Restart`, `Cut`, `Reserver`, `Adopter`, `Recaller`.\n[^memlock-no-CrossHost]: One process.\n[^memlock-no-SurvivesRestart]: It is memory.\n"
+	old := "[^memlock-Shared]: By a list of holders.\n[^suite-memlock]: No `Restart`, `Cut`, `Late`, `Left`.\n" +
+		"[^suite-memlock-noexpiry]: No `Expiry`, `Restart`, `Cut`, `Late`, `Left`.\n[^memlock-no-CrossHost]: One process.\n[^memlock-no-SurvivesRestart]: It is memory.\n"
 	both := func(p *page, all []suite) { p.table(all); p.suites(all) }
 	text := render(both, []suite{mem, noexpiry}, old)
 	if wrong := check([]suite{mem, noexpiry}, text); wrong != nil || !strings.Contains(text, "yes[^memlock-Shared]") {
@@ -160,7 +159,7 @@ func TestTableFollows(t *testing.T) {
 	}
 	mem.has, noexpiry.has = maps.Clone(mem.has), maps.Clone(noexpiry.has)
 	mem.has["Shared"] = false
-	mem.has["Cut"], noexpiry.has["Queuer"] = true, false
+	mem.has["Cut"], noexpiry.has["Queue"] = true, false
 	text = render(both, []suite{mem, noexpiry}, text)
 	if !strings.Contains(text, "**no**[^memlock-no-Shared]") || strings.Contains(text, "By a list") {
 		t.Errorf("the table is\n%s", text)
@@ -168,7 +167,7 @@ func TestTableFollows(t *testing.T) {
 	want := []string{
 		"the footnote memlock-no-Shared does not say why",
 		"the footnote suite-memlock names Cut: true; want the opposite",
-		"the footnote suite-memlock-noexpiry names Queuer: false; want the opposite",
+		"the footnote suite-memlock-noexpiry names Queue: false; want the opposite",
 	}
 	if wrong := check([]suite{mem, noexpiry}, text); !slices.Equal(wrong, want) {
 		t.Errorf("told %q; want %q", wrong, want)

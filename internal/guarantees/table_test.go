@@ -21,7 +21,7 @@ var words = map[string]string{
 	"SurvivesRestart": "leases survive a restart of the store",
 	"Shared":          "shared leases",
 	"Slots":           "slots, n at a time",
-	"Downgrader":      "`Downgrade`, from exclusive to shared in one step",
+	"Downgrades":      "`Downgrade`, from exclusive to shared in one step",
 }
 
 const (
@@ -31,13 +31,13 @@ const (
 	missing = "TODO: say why"
 )
 
-// names returns the names of the guarantees there are, and the interface that users see most.
+// names returns the names of the guarantees there are, and the ability that users see most.
 func names() []string {
 	var all []string
 	for i, t := 0, reflect.TypeFor[driver.Guarantees](); i < t.NumField(); i++ {
 		all = append(all, t.Field(i).Name)
 	}
-	return append(all, "Downgrader")
+	return append(all, "Downgrades")
 }
 
 // page is what is written to the documentation: tables, and footnotes, of which

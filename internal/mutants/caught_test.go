@@ -71,7 +71,7 @@ func (s *shows) by(name string, r result) (missed string) {
 var (
 	// What t.Error and its kind print, and what the runtime says of itself.
 	assertion = regexp.MustCompile(`(?m)^ +\w+\.go:\d+: (.*)$|^(?:panic|fatal error): (.*)$|^(WARNING: DATA RACE)$|^ +(FAIL: testdata/script/.*)$`)
-	differs   = regexp.MustCompile(`(?:drivertest|history)-[A-Z2-7]+|[0-9][0-9A-Za-zµ.:_+-]*|/tmp/[^ ,;:"')]*|\b[A-Z2-7]{20,}\b|\b[0-9a-f]{16,}\b`)
+	differs   = regexp.MustCompile(`(?:wiretest|clients|history)-[A-Z2-7]+|[0-9][0-9A-Za-zµ.:_+-]*|/tmp/[^ ,;:"')]*|\b[A-Z2-7]{20,}\b|\b[0-9a-f]{16,}\b`)
 	setUp     = regexp.MustCompile(`test timed out after|^\d+ schedules, \d+ leases, |bless: store unavailable: CLUSTERDOWN|connect: connection refused|address already in use|^WORK=`)
 )
 

@@ -7,7 +7,7 @@ func init() {
 		mutants = append(mutants, mutant{name: "etcd: " + name, file: "etcdlock/" + file, old: old, new: new, pkg: "etcdlock", test: test})
 	}
 	etcd("a lease of another client is any that holds the name", "adopt.go",
-		"e.kind != \"\" && e.record.Lease == ref.Lease", "e.kind != \"\"", "TestConformance/adopted-release-spares-the-successor")
+		"e.kind != \"\" && e.record.Lease == ref.Lease", "e.kind != \"\"", "TestWire/a-lease-is-renewed-and-ended-by-its-id")
 	etcd("a keepalive is believed", "renew.go",
 		"\t\tp, err := l.proveInTime(ctx, b)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif known && b.proven(p.term) {",
 		"\t\tif known {\n\t\t\tb.since = b.asked", "TestStuckLeader")
@@ -28,7 +28,7 @@ func init() {
 	etcd("a release that may be carried out late leaves a spare", "end.go",
 		"if found && !again && !doubt {", "if found && !doubt {", "TestLateRelease")
 	etcd("reserved tokens are others' too", "token.go",
-		"return uint64(rev) << tokenBits", "return uint64(rev)", "TestConformance/reserved-tokens-go-to-no-other-grant")
+		"return uint64(rev) << tokenBits", "return uint64(rev)", "TestWire/a-kept-lease-has-tokens-to-spare")
 	etcd("revisions that are no tokens are used", "token.go",
 		"if rev < 0 || rev > maxRevision {", "if rev < 0 {", "TestRevisionsRunOut")
 	etcd("any spare is fresh", "backing.go",
@@ -46,7 +46,7 @@ func init() {
 	etcd("a waiter trusts what it saw before its watch", "watch.go",
 		"if resp.Created {", "if false {", "TestReleaseBeforeTheWatch")
 	etcd("others are not in the way", "ask.go",
-		"pb.Compare_LESS, rev+1)", "pb.Compare_GREATER, -1)", "TestConformance/one-holder-at-a-time")
+		"pb.Compare_LESS, rev+1)", "pb.Compare_GREATER, -1)", "TestWire/a-held-name-is-refused-and-shows-its-holder")
 	etcd("names with a slash are names of others", "keys.go",
 		"escaper = strings.NewReplacer(\"%\", \"%25\", \"/\", \"%2F\")", "escaper = strings.NewReplacer(\"%\", \"%25\")", "FuzzKeys")
 	etcd("dead connections are kept", "links.go",
@@ -99,7 +99,7 @@ func init() {
 	etcd("what undoes a lease ends the next one", "end.go",
 		"(!how.Doubt || l.isSpared())", "!how.Doubt", "TestLateUndo")
 	etcd("a place in the queue is forgotten when a look fails", "ask.go",
-		"errors.As(err, &f) && l.rev != 0", "errors.As(err, &f) && false", "TestConformance/slots-are-never-exceeded-when-waiters-give-up")
+		"errors.As(err, &f) && l.rev != 0", "errors.As(err, &f) && false", "TestWire/a-slot-is-one-of-as-many-as-there-are")
 	etcd("an etcd lease with strays is used again", "tidy.go",
 		"	s.tainted[id] = true\n	for secs, all := range s.spares {", "	for secs, all := range map[int64][]*backing{} {", "TestStrays")
 	etcd("locks of the concurrency package are not seen", "layout.go",

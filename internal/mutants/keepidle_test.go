@@ -29,12 +29,12 @@ func init() {
 	}
 	for _, m := range []mutant{
 		{name: "who keeps a name does not hear of others", file: "wait.go", old: "\tc.heed(l)\n", new: "", test: "TestKeepIdleGivesWayToOthers"},
-		{name: "what nobody uses counts as held", file: "keepidle.go", old: "recallWithin / 400; mayBeKept(err) &&", new: "recallWithin / 400; mayBeKept(nil) &&", test: "TestKeepIdleGivesWayToOthers"},
+		{name: "what nobody uses counts as held", file: "internal/participant/acquire.go", old: "recallWithin / 400; mayBeKept(err) &&", new: "recallWithin / 400; mayBeKept(nil) &&", test: "TestKeepIdleGivesWayToOthers"},
 		{name: "others wait for ever when a recall is lost", file: trust, old: "l.turn = now.Add(t.TTL) // others", new: "l.turn = Never // others", test: "TestKeepIdleRecallIsLost"},
 		{name: "Close leaves what is kept", file: trust, old: "now < l.Deadline() && !l.idle", new: "now < l.Deadline()", test: "TestKeepIdleIsGivenBackByClose"},
 		{name: "a late release of what was kept gives back what is used", file: "internal/trust/trust.go", old: "\tl.holds = 0 // a Release of", new: "\t// a Release of", test: "TestKeepIdleReleaseIsLate"},
 		{name: "TryAcquire waits for a store that hangs to take back what was kept", file: "acquire.go", old: "\t\tcase <-here.returned:\n\t\tcase <-ctx.Done():\n\t\t\treturn nil, ctx.Err()\n", new: "\t\tcase <-here.returned:\n", test: "TestKeepIdleGivenBackToASilentStore"},
-		{name: "TryAcquire asks for as long as a pause was", file: "keepidle.go", old: "min(4*asked.Sub(began), time.Second)", new: "4*asked.Sub(began)", test: "TestKeepIdleTryAfterAPause"},
+		{name: "TryAcquire asks for as long as a pause was", file: "internal/participant/acquire.go", old: "min(4*asked.Sub(began), time.Second)", new: "4*asked.Sub(began)", test: "TestKeepIdleTryAfterAPause"},
 		{name: "a call waits for what its own client keeps", file: "wait.go", old: "l != nil && l.idle {\n\t\tc.returnLater(l)", new: "l != nil && l.idle && false {\n\t\tc.returnLater(l)", test: "TestKeepIdleThatDoesNotFit"},
 		{name: "what is kept is told twice", file: "lease.go", old: "if !l.idle { // else it was", new: "if true { // else it was", test: "TestKeepIdleIsTold"},
 	} {

@@ -8,12 +8,8 @@ func init() {
 		return mutant{name: "linear: " + name, file: pkg + "/" + file, old: old, new: new, pkg: pkg, test: test}
 	}
 	mutants = append(mutants,
-		mutant{name: "histories share one limit of time", file: "driver/drivertest/world.go",
-			old: "\te.ctx = ctx\n", new: "\t_ = ctx\n", pkg: "memlock", test: "TestConformance/generated-histories-agree-with-the-model"},
 		mutant{name: "the address of a closed link is anybody's", file: "driver/drivertest/link.go",
 			old: "t.Cleanup(release)", new: "release()", pkg: "driver/drivertest", test: "TestLinkKeepsItsAddress"},
-		mutant{name: "what a history has crashed lives on", file: "driver/drivertest/world.go",
-			old: "append(w.crashed, w.drivers[:]...)", new: "w.drivers", pkg: "driver/drivertest", test: "TestHistoryEndsTheCrashed"},
 		model("others are no obstacle", "model.go", "if !s.admits(o.kind, s.firm) || o.rank", "if o.rank", "TestBadHistories"),
 		model("tokens are not looked at", "model.go", "o.rank >= 0 && o.rank != s.grants", "o.rank < -1", "TestBadHistories"),
 		model("trust is not looked at", "model.go", "case trusted:\n\t\treturn s.has(o.lease), s", "case trusted:\n\t\treturn true, s", "TestBadHistories"),

@@ -125,7 +125,7 @@ var waits = []string{"cmd/pawl", "zklock", "etcdlock", "pglock", "filelock", "re
 // slow are tests that take half a minute and more to notice a mutant. They begin before all others.
 var slow = []string{
 	"TestBrokenBeforeWatched", "TestCluster/Messages", "TestClusterEarsFollow",
-	"TestClusterFirstUse", "TestClusterFirstUseBesideDeadNode", "TestConformance/slots-of-another-number-are-refused",
+	"TestClusterFirstUse", "TestClusterFirstUseBesideDeadNode", "TestWire/slots-of-another-number-are-refused-for-good",
 	"TestDeadlock/file", "TestExpiredReadersFreeTheKey", "TestExpiryWhileWaiting", "TestKeepIdle", "TestLeftoversOfAKilledWrapper",
 	"TestLostData", "TestNamesDoNotLeak", "TestOldCreateComesLate", "TestOtherServerHasIt",
 	"TestPromoted", "TestReadOnly", "TestReadersAndWriters", "TestRepeatedAttempt", "TestStuckLeaderCostsNoLease",

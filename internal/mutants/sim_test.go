@@ -26,7 +26,7 @@ var simulated = inSim("TestNothingForbiddenHappens", []mutant{
 	},
 	{
 		name: "elapsed not subtracted",
-		file: "grant.go", old: "Since: store.Since()}", new: "Since: driver.Now()}",
+		file: "grant.go", old: "Since: remote.Since(),", new: "Since: driver.Now(),",
 	},
 	{
 		name: "drift not subtracted",

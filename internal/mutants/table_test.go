@@ -12,7 +12,7 @@ var mutants = []mutant{
 	{
 		name: "trust counted from the answer",
 		file: "grant.go",
-		old:  "Since: store.Since()}", new: "Since: driver.Now()}",
+		old:  "Since: remote.Since(),", new: "Since: driver.Now(),",
 		pkg: ".", test: "TestDeadlineCountsFromTheSendingOfTheRequest",
 	},
 	{
@@ -58,7 +58,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a place is told where waiters are in no order",
-		file: "explain.go", old: "if c.driver.Guarantees().FIFO {", new: "if true {", pkg: ".", test: "TestTimeoutTellsNoPlaceWithoutOrder",
+		file: "explain.go", old: "if c.guarantees.FIFO {", new: "if true {", pkg: ".", test: "TestTimeoutTellsNoPlaceWithoutOrder",
 	},
 	{
 		name: "an observer is told of a leader before the last one",
@@ -94,7 +94,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "whoever gives up is not told who has the name",
-		file: "explain.go", old: "why := c.look(inner, req.Name); why != nil", new: "why := c.look(inner, req.Name); why != nil && false",
+		file: "explain.go", old: "why := p.client.look(inner, p.name); why != nil", new: "why := p.client.look(inner, p.name); why != nil && false",
 		pkg: ".", test: "TestTimeoutTellsTheHolderAndThePlace",
 	},
 	{
@@ -151,11 +151,6 @@ var mutants = []mutant{
 		file: "explain.go", old: "if ctx.Err() != nil || c.closed {", new: "if c.closed {", pkg: ".", test: "TestNoLookAfterTheCall",
 	},
 	{
-		name: "a grant is kept that came while the call gave up",
-		file: "attempt.go", old: "if ctx.Err() == nil || err != nil &&", new: "if ctx.Err() == nil || err == nil || err != nil &&",
-		pkg: ".", test: "TestGrantWhileLookingIsPutBack",
-	},
-	{
 		name: "a missing context is used",
 		file: "explain.go", old: "if ctx == nil {", new: "if false {", pkg: ".", test: "TestNoContextIsOneWithoutAnEnd",
 	},
@@ -166,7 +161,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a waiter bears an outage for ever",
-		file: "driver/outage.go", old: "d >= ttl", new: "d >= 1000*ttl", pkg: "etcdlock", test: "TestConformance/waiter-of-a-store-that-is-gone-is-told",
+		file: "driver/outage.go", old: "d >= ttl", new: "d >= 1000*ttl", pkg: ".", test: "TestRefusingStore",
 	},
 	{
 		name: "little of the TTL is suspect from the beginning",
@@ -178,11 +173,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "a grant that is over is not asked for again",
-		file: "attempt.go", old: "if err == nil && req.Renewed && c.late(grant, req) {", new: "if false {", pkg: ".", test: "TestEarlyGrantThatIsOver",
+		file: "internal/participant/acquire.go", old: "if err == nil && req.Renewed && l.late() {", new: "if false {", pkg: ".", test: "TestEarlyGrantThatIsOver",
 	},
 	{
 		name: "what was granted is forgotten when it is asked for again",
-		file: "attempt.go", old: "_ = c.giveBack(ctx, grant)\n\t\treq = renamed(req)", new: "req = renamed(req)", pkg: ".", test: "TestEarlyGrantThatIsOverIsGivenBack",
+		file: "internal/participant/acquire.go", old: "_ = l.Release(ctx)\n", new: "", pkg: ".", test: "TestEarlyGrantThatIsOverIsGivenBack",
 	},
 	{
 		name: "extension without a bound",
@@ -192,7 +187,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a store that has gone back is believed",
-		file: "attempt.go", old: "err = checkToken(grant, seen)", new: "_ = checkToken(grant, seen)",
+		file: "internal/participant/acquire.go", old: "err = checkToken(l.token, seen)", new: "_ = checkToken(l.token, seen)",
 		pkg: ".", test: "TestStoreThatHasGoneBackIsRefused",
 	},
 	{
@@ -217,8 +212,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "release that heeds a cancelled context",
-		file: "lease.go",
-		old:  "ctx = lent(ctx, c.timeouts.next())\n", new: "",
+		file: "internal/participant/undo.go",
+		old:  "return Lent(ctx, p.timeouts.next())", new: "return ctx",
 		pkg: ".", test: "TestReleaseIsIdempotentAndWorksWithACancelledContext",
 	},
 	{
@@ -229,14 +224,14 @@ var mutants = []mutant{
 	},
 	{
 		name: "close that has new time for each of many leases",
-		file: "context.go",
+		file: "internal/participant/undo.go",
 		old:  "\tt.closed = true\n", new: "",
 		pkg: ".", test: "TestCloseOfManyLeasesOfAStoreThatHangs",
 	},
 	{
 		name: "close that begins requests when its time is over",
-		file: "attempt.go",
-		old:  "if err := ctx.Err(); err != nil {\n\t\treturn err\n\t}\n\treturn grant.Release(ctx)", new: "return grant.Release(ctx)",
+		file: "internal/participant/lease.go",
+		old:  "if err := ctx.Err(); err != nil { // a store", new: "if err := ctx.Err(); err != nil && false { // a store",
 		pkg: ".", test: "TestCloseOfManyLeasesOfAStoreThatHangs",
 	},
 	{
@@ -279,8 +274,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "grant after cancel is kept",
-		file: "attempt.go",
-		old:  "if err == nil {\n\t\terr = c.over(ctx)\n\t}\n", new: "",
+		file: "internal/participant/acquire.go",
+		old:  "if err = p.usable(ctx); err == nil {", new: "if err == nil {",
 		pkg: ".", test: "TestGrantAfterCancelIsPutBack",
 	},
 	{
@@ -291,14 +286,14 @@ var mutants = []mutant{
 	},
 	{
 		name: "attempt of uncertain outcome is forgotten",
-		file: "attempt.go",
-		old:  "if grant != nil {\n\t\t\tc.undo(grant)\n\t\t}\n", new: "",
+		file: "internal/participant/attempt.go",
+		old:  "if f.Maybe {\n\t\ta.Discard()\n\t}\n", new: "",
 		pkg: ".", test: "TestUncertainAttemptIsUndone",
 	},
 	{
 		name: "failed release is forgotten",
-		file: "attempt.go",
-		old:  "if err != nil && !errors.Is(err, ErrLost) {\n\t\tc.undo(grant)\n\t}\n", new: "",
+		file: "internal/participant/undo.go",
+		old:  "\t\tl.p.calls.Go(l.repeatEnd)\n\t}\n\treturn err", new: "\t}\n\treturn err",
 		pkg: ".", test: "TestReleaseIsRepeatedInTheBackground",
 	},
 	{
@@ -340,7 +335,7 @@ var mutants = []mutant{
 	{
 		name: "Close leaves a MinHold its TTL",
 		file: "lease.go",
-		old:  "err = l.prolong(ctx)", new: "err = nil",
+		old:  "err = l.prolong(c.store.Bounded(ctx))", new: "err = nil",
 		pkg: ".", test: "TestMinHoldIsLongerThanTheTTL",
 	},
 	{
@@ -364,32 +359,32 @@ var mutants = []mutant{
 	{
 		name: "a downgrade without an answer leaves the writer",
 		file: "kinds.go",
-		old:  "back = c.giveBack(", new: "_ = func(context.Context, driver.Grant) error { return nil }(",
+		old:  "back = l.grant.remote.Release(ctx)", new: "back = nil",
 		pkg: ".", test: "TestDowngradeWithoutAnAnswer",
 	},
 	{
 		name: "newcomer overtakes the queue",
 		file: "memlock/lock.go",
 		old:  "l.head == nil && l.fits(req)", new: "l.fits(req)",
-		pkg: "memlock", test: "TestConformance/new-readers-do-not-overtake-a-waiting-writer",
+		pkg: "memlock", test: "TestWire/readers-that-follow-each-other-have-their-turn-together",
 	},
 	{
 		name: "slots without a limit",
 		file: "memlock/lock.go",
 		old:  "h.slots == req.Slots && len(l.holders) < req.Slots", new: "h.slots == req.Slots",
-		pkg: "memlock", test: "TestConformance/slots-are-held-by-as-many-as-there-are",
+		pkg: "memlock", test: "TestWire/a-slot-is-one-of-as-many-as-there-are",
 	},
 	{
 		name: "late grant is taken for a lease",
-		file: "attempt.go",
-		old:  "return c.guarantees.Expiry && driver.Now() >=", new: "return false && driver.Now() >=",
+		file: "internal/participant/lease.go",
+		old:  "return l.p.caps.Expiry && driver.Now() >=", new: "return false && driver.Now() >=",
 		pkg: ".", test: "TestGrantThatTookLongerThanItsTTLIsNoLease",
 	},
 	{
 		name: "waiter asks under an id that is about to be undone",
-		file: "attempt.go",
-		old:  "again.Lease = newID()", new: "",
-		pkg: "memlock", test: "TestConformance",
+		file: "internal/participant/acquire.go",
+		old:  "again.Lease = NewID()", new: "",
+		pkg: ".", test: "TestEarlyGrantThatIsOver",
 	},
 	{
 		name: "renewals without a bound",
@@ -467,7 +462,7 @@ var mutants = []mutant{
 		name: "readers without a flock",
 		file: "filelock/together_linux.go",
 		old:  "return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)", new: "return nil",
-		pkg: "filelock", test: "TestConformance/client-readers-share",
+		pkg: "filelock", test: "TestWire/readers-share-and-keep-a-writer-out",
 	},
 	{
 		name: "a gate that is open to all",
@@ -479,13 +474,13 @@ var mutants = []mutant{
 		name: "leases of two kinds together",
 		file: "filelock/together_linux.go",
 		old:  "if !alone {", new: "if false {",
-		pkg: "filelock", test: "TestConformance/slots-and-shared-keep-each-other-out",
+		pkg: "filelock", test: "TestWire/leases-of-different-kinds-keep-each-other-out",
 	},
 	{
 		name: "slots without a flock",
 		file: "filelock/together_linux.go",
 		old:  "s.path(enc, fmt.Sprint(slotSuffix, i)), tryFlock)", new: "s.path(enc, fmt.Sprint(slotSuffix, i)), func(*os.File) (bool, error) { return true, nil })",
-		pkg: "filelock", test: "TestConformance/slots-are-held-by-as-many-as-there-are",
+		pkg: "filelock", test: "TestWire/a-slot-is-one-of-as-many-as-there-are",
 	},
 	{
 		name: "waiter that leaves its ticket when it fails",
@@ -590,12 +585,6 @@ var mutants = []mutant{
 		pkg: ".", test: "TestElectRefusesSeveralLeaders",
 	},
 	{
-		name: "the wait in a store's queue counts as an outage",
-		file: "attempt.go", old: "var since driver.Instant // of the outage, if away", new: "since := driver.Now()",
-		also: []edit{{"attempt.go", "away, since = true, driver.Now()", "away = true"}},
-		pkg:  ".", test: "TestAcquireTriesAgainAfterALongWait",
-	},
-	{
 		name: "a candidate that waits ends with an outage",
 		file: "cmd/pawl/internal/acquire/wait.go", old: "l.Known = l.Known || n.Info != nil", new: "_ = l.Known",
 		pkg: "cmd/pawl", test: "TestCandidateAndOutage",
@@ -615,8 +604,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release whose context never ends",
-		file: "lease.go",
-		old:  "ctx = lent(ctx, c.timeouts.next())", new: "ctx = context.WithoutCancel(ctx)",
+		file: "internal/participant/undo.go",
+		old:  "return Lent(ctx, p.timeouts.next())", new: "return context.WithoutCancel(ctx)",
 		pkg: ".", test: "TestReleaseOfAStoreThatHangs",
 	},
 	{

@@ -39,12 +39,11 @@ func (s *shown) Renew(context.Context, driver.Ref, time.Duration) (driver.Renewa
 // TestAdoptForeign shows that a lock of another library, which has no token, is not adopted by its value.
 func TestAdoptForeign(t *testing.T) {
 	s := &shown{holder: driver.Held{Lease: "l"}}
-	p := New(s, nil)
-	if g, err := p.Adopt(t.Context(), "a", "l"); g != nil || !errors.Is(err, driver.ErrLost) {
+	if g, err := Adopt(t.Context(), s, "a", "l"); g != nil || !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Adopt of what has no token = %v, %v; want ErrLost", g, err)
 	}
 	s.holder.Token = 7
-	if g, err := p.Adopt(t.Context(), "a", "l"); err != nil || g.Token() != 7 {
+	if g, err := Adopt(t.Context(), s, "a", "l"); err != nil || g.Token() != 7 {
 		t.Errorf("Adopt = %v, %v; want the lease", g, err)
 	}
 }
@@ -53,8 +52,7 @@ func TestAdoptForeign(t *testing.T) {
 // not count as lost.
 func TestAdoptedInQuarantine(t *testing.T) {
 	s := &shown{holder: driver.Held{Lease: "l", Token: 7}}
-	p := New(s, nil)
-	g, err := p.Adopt(t.Context(), "a", "l")
+	g, err := Adopt(t.Context(), s, "a", "l")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,11 +18,12 @@ import (
 // for it back.
 type directory struct {
 	driver.Basic
-	tell   func(driver.Event)
-	holder string           // a lease
-	asks   bool             // somebody asks for a lease back as soon as it is granted
-	gone   error            // of a renewal
-	looked []driver.Instant // at a name that another had
+	tell    func(driver.Event)
+	holder  string // a lease
+	granted uint64
+	asks    bool             // somebody asks for a lease back as soon as it is granted
+	gone    error            // of a renewal
+	looked  []driver.Instant // at a name that another had
 }
 
 func (d *directory) Caps() driver.Caps {
@@ -40,7 +41,8 @@ func (d *directory) Ask(_ context.Context, req *driver.Request) (driver.Answer, 
 	if d.asks {
 		d.tell(driver.Event{Kind: driver.Lost, Name: req.Name, Lease: req.Lease, Loss: &driver.LostError{Reason: driver.Broken}})
 	}
-	return driver.Answer{Granted: true, Token: 64, Spare: 63, Since: driver.Now(), Session: d}, nil
+	d.granted++
+	return driver.Answer{Granted: true, Token: 64 * d.granted, Spare: 63, Since: driver.Now(), Session: d}, nil
 }
 
 func (d *directory) Renew(context.Context, driver.Ref, time.Duration) (driver.Renewal, error) {
@@ -58,10 +60,10 @@ func (d *directory) End(_ context.Context, l driver.Ref, _ driver.End) (bool, er
 func (d *directory) Files(driver.Ref) []*os.File { return []*os.File{os.Stdin} }
 
 // inDirectory runs f in fake time.
-func inDirectory(t *testing.T, d *directory, f func(t *testing.T, p *participant.Participant, try func() (driver.Grant, error))) {
+func inDirectory(t *testing.T, d *directory, f func(t *testing.T, p *participant.Participant, try func() (*participant.Lease, error))) {
 	synctest.Test(t, func(t *testing.T) {
-		p := participant.New(d, nil)
-		f(t, p, func() (driver.Grant, error) {
+		p := participant.New(d, participant.Options{})
+		f(t, p, func() (*participant.Lease, error) {
 			return p.TryAcquire(t.Context(), &driver.Request{Name: "n", Lease: "a", TTL: time.Minute, Holder: new(driver.Holder)})
 		})
 		if err := p.Close(); err != nil {
@@ -73,7 +75,7 @@ func inDirectory(t *testing.T, d *directory, f func(t *testing.T, p *participant
 // TestAskedBackBeforeTheAnswer: nobody has the lease then, and it does not stay in the store.
 func TestAskedBackBeforeTheAnswer(t *testing.T) {
 	d := &directory{asks: true}
-	inDirectory(t, d, func(t *testing.T, _ *participant.Participant, try func() (driver.Grant, error)) {
+	inDirectory(t, d, func(t *testing.T, _ *participant.Participant, try func() (*participant.Lease, error)) {
 		if g, err := try(); err == nil {
 			t.Errorf("TryAcquire = %v; want an error", g)
 		}
@@ -87,12 +89,12 @@ func TestAskedBackBeforeTheAnswer(t *testing.T) {
 // TestLookNow: a waiter looks as soon as it is told that the name is free, and not a millisecond later.
 func TestLookNow(t *testing.T) {
 	d := new(directory)
-	inDirectory(t, d, func(t *testing.T, p *participant.Participant, try func() (driver.Grant, error)) {
+	inDirectory(t, d, func(t *testing.T, p *participant.Participant, try func() (*participant.Lease, error)) {
 		g, err := try()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := make(chan driver.Grant)
+		got := make(chan *participant.Lease)
 		go func() {
 			g, err := p.Acquire(t.Context(), &driver.Request{Name: "n", Lease: "b", TTL: time.Minute, Holder: new(driver.Holder)})
 			if err != nil {
@@ -104,8 +106,8 @@ func TestLookNow(t *testing.T) {
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if time.Sleep(time.Hour); len(d.looked) != 1 {
-			t.Errorf("it has looked at %v; want one look", d.looked)
+		if time.Sleep(time.Hour); len(d.looked) != 2 || d.looked[0] != d.looked[1] {
+			t.Errorf("it has looked at %v; want that it asks, and then asks in the queue", d.looked)
 		}
 		began := driver.Now()
 		d.tell(driver.Event{Kind: driver.Look, Name: "n", Lease: "b"})
@@ -118,17 +120,16 @@ func TestLookNow(t *testing.T) {
 // TestHandOverOfWhatIsGone: a lease that nobody renews is not handed over if the store does not have it.
 func TestHandOverOfWhatIsGone(t *testing.T) {
 	d := new(directory)
-	inDirectory(t, d, func(t *testing.T, _ *participant.Participant, try func() (driver.Grant, error)) {
+	inDirectory(t, d, func(t *testing.T, _ *participant.Participant, try func() (*participant.Lease, error)) {
 		g, err := try()
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := g.(driver.Reserver)
-		if n, _ := r.Reserved(); n != 63 {
+		if n, _ := g.Reserved(); n != 63 {
 			t.Errorf("%d tokens are reserved; want 63", n)
 		}
 		d.gone = &driver.LostError{Reason: driver.Gone}
-		if n, _ := r.Reserved(); n != 0 {
+		if n, _ := g.Reserved(); n != 0 {
 			t.Errorf("%d tokens are reserved although the lease is lost", n)
 		}
 		if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
@@ -139,15 +140,15 @@ func TestHandOverOfWhatIsGone(t *testing.T) {
 
 // TestInherited: a lease that a child has inherited is not handed over.
 func TestInherited(t *testing.T) {
-	inDirectory(t, new(directory), func(t *testing.T, _ *participant.Participant, try func() (driver.Grant, error)) {
+	inDirectory(t, new(directory), func(t *testing.T, _ *participant.Participant, try func() (*participant.Lease, error)) {
 		g, err := try()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if files := g.(interface{ Files() []*os.File }).Files(); len(files) != 1 {
+		if files := g.Files(); len(files) != 1 {
 			t.Errorf("Files = %v; want those of the store", files)
 		}
-		if n, _ := g.(driver.Reserver).Reserved(); n != 0 {
+		if n, _ := g.Reserved(); n != 0 {
 			t.Errorf("%d tokens are reserved although a child has the files", n)
 		}
 	})

@@ -14,10 +14,12 @@ import (
 
 // attempt is a request on its way to a lease.
 type attempt struct {
-	*lease
+	*Lease
 	req  driver.Request
 	seen look   // the last answer that did not grant
 	own  waiter // of Acquire
+
+	holders []driver.Held // of that answer, for a caller that gives up
 }
 
 // look is an answer that did not grant, and over what events about the name arrived when the request
@@ -31,7 +33,7 @@ type look struct {
 
 // attempt begins an attempt. Events find its lease from then on: they may come before the answer.
 func (p *Participant) attempt(req *driver.Request) *attempt {
-	l := &lease{p: p, ref: driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots}, ttl: req.TTL}
+	l := &Lease{p: p, ref: driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots}, ttl: req.TTL}
 	if req.Keeps {
 		l.wanted = new(wanted)
 		_, l.wanted.stop = p.store.Hear(req.Name)
@@ -42,7 +44,7 @@ func (p *Participant) attempt(req *driver.Request) *attempt {
 		l.doubt, l.ref.Handle = again.doubt, again.ref.Handle
 	}
 	p.leases[req.Lease] = l
-	return &attempt{lease: l, req: *req}
+	return &attempt{Lease: l, req: *req}
 }
 
 // ask asks the store once and records a grant.
@@ -87,57 +89,9 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 
 var errEnded = fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain)
 
-// maxRepeats bounds how often a request is repeated at once.
-const maxRepeats = 5
-
-// TryAcquire implements driver.Driver. It does not overtake waiters.
-func (p *Participant) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	if err := p.usable(ctx); err != nil {
-		return nil, err
-	}
-	a := p.attempt(req)
-	ans, err := a.ask(ctx, false)
-	for range maxRepeats {
-		if err != nil || ans.Granted || ans.Rank > 0 || len(ans.Holders) > 0 || ans.Closed > 0 {
-			break
-		}
-		ans, err = a.ask(ctx, false) // waiters that had gone were in the way
-	}
-	switch {
-	case err != nil:
-		return a.giveUp(driver.FailureOf(err))
-	case ans.Granted:
-		return a.grant(), nil
-	}
-	p.mu.Lock()
-	a.forget()
-	p.mu.Unlock()
-	if ans.Closed > 0 && len(ans.Holders) == 0 {
-		return nil, p.closedFor(ctx, ans)
-	}
-	return nil, &driver.HeldError{Info: infoOf(req.Name, ans.Holders)}
-}
-
-// closedFor returns the error of a store that grants nothing at present.
-func (p *Participant) closedFor(ctx context.Context, ans driver.Answer) error {
-	err := &driver.ClosedError{Left: ans.Closed}
-	if info, no := p.store.Describe(ctx); no == nil {
-		err.MaxTTL, err.SetBy = info.MaxTTL, info.SetBy
-	}
-	return err
-}
-
-func infoOf(name string, holders []driver.Held) *driver.Info {
-	info := &driver.Info{Name: name, Holders: holders}
-	for _, h := range holders {
-		info.Token = max(info.Token, h.Token)
-	}
-	return info
-}
-
-// giveUp ends an attempt that has failed. If the store may have carried it out, it returns a grant whose
-// release undoes it, or undoes it at once where a request costs nothing.
-func (a *attempt) giveUp(f driver.Failure) (driver.Grant, error) {
+// giveUp ends an attempt that has failed, and returns its error. What the store may have recorded, it undoes in the
+// background, or at once where a request costs nothing.
+func (a *attempt) giveUp(f driver.Failure) error {
 	p := a.p
 	p.mu.Lock()
 	a.waiter = nil
@@ -146,16 +100,10 @@ func (a *attempt) giveUp(f driver.Failure) (driver.Grant, error) {
 		a.forget()
 	}
 	p.mu.Unlock()
-	switch {
-	case !f.Maybe:
-		return nil, f.Err
-	case p.caps.CrossHost:
-		return a.lease, f.Err
+	if f.Maybe {
+		a.Discard()
 	}
-	if err := a.lease.Release(context.WithoutCancel(p.ctx)); err != nil && !errors.Is(err, driver.ErrLost) {
-		return a.lease, f.Err
-	}
-	return nil, f.Err
+	return f.Err
 }
 
 // lossOf returns err if it says that a lease is lost.

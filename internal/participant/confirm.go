@@ -28,12 +28,12 @@ func (p *Participant) confirmAll() {
 		if len(all) == 0 {
 			return
 		}
-		storekit.Confirm(p.ctx, askAtOnce, all, func(ctx context.Context, l *lease) bool { return l.confirm(ctx) })
+		storekit.Confirm(p.ctx, askAtOnce, all, func(ctx context.Context, l *Lease) bool { return l.confirm(ctx) })
 	}
 }
 
 // toConfirm returns the leases to ask for. There is nobody who asks any more if there are none.
-func (p *Participant) toConfirm() (all []*lease) {
+func (p *Participant) toConfirm() (all []*Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range p.leases {
@@ -46,13 +46,13 @@ func (p *Participant) toConfirm() (all []*lease) {
 		p.confirming = false
 		return nil
 	}
-	slices.SortFunc(all, func(a, b *lease) int { return cmp.Compare(a.token, b.token) })
+	slices.SortFunc(all, func(a, b *Lease) int { return cmp.Compare(a.token, b.token) })
 	return all
 }
 
 // confirm ends a lease that the store does not have any more, and reports whether there is no more to
 // ask.
-func (l *lease) confirm(ctx context.Context) (done bool) {
+func (l *Lease) confirm(ctx context.Context) (done bool) {
 	if l.over() != nil {
 		return true
 	}
@@ -83,8 +83,8 @@ func (p *Participant) saw(c driver.Clock, heard driver.Instant) {
 	if step == 0 {
 		return
 	}
-	if news {
-		p.news.Put(driver.News{Server: c.Server, Step: step})
+	if news && p.opts.News != nil {
+		p.opts.News(driver.News{Server: c.Server, Step: step})
 	}
 	for _, l := range p.leases {
 		if l.state == held && l.clock == server && l.term.Stepped(step, heard) {

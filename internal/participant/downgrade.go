@@ -13,12 +13,11 @@ import (
 // Downgrade gives back l, which is exclusive, and returns the shared lease that req asks for. Both happen in
 // one step at the store. It returns ErrLost or ErrReleased if l has ended.
 //
-// After an error that is driver.ErrUncertain the store has one of the two: the grant that comes with the error
-// ends the shared one, and Release of l the exclusive one.
-func (l *lease) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	p := l.p
+// After another error the store may have l or the shared lease. The participant undoes the shared one; the caller
+// releases l.
+func (l *Lease) Downgrade(ctx context.Context, req *driver.Request) (*Lease, error) {
 	switch {
-	case !p.caps.Downgrades:
+	case !l.p.caps.Downgrades:
 		return nil, fmt.Errorf("this store cannot turn a lease into a shared one: %w", errors.ErrUnsupported)
 	case l.ref.Shared || l.ref.Slots > 0:
 		return nil, errors.New("only an exclusive lease can be turned into a shared one")
@@ -26,12 +25,24 @@ func (l *lease) Downgrade(ctx context.Context, req *driver.Request) (driver.Gran
 	if err := l.over(); err != nil {
 		return nil, err
 	}
+	ctx, stop, err := l.p.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer l.p.done(stop)
+	return l.p.attemptOnce(ctx, req, attemptKind{instead: l})
+}
+
+func (l *Lease) lower(ctx context.Context, req *driver.Request) (*Lease, error) {
+	p := l.p
 	a := p.attempt(req)
 	a.req.Instead = l.ref.Lease
 	ans, err := a.ask(ctx, false)
 	p.mu.Lock()
 	late := l.doubt
-	l.doubt = l.doubt || a.doubt // it may have ended
+	if a.doubt { // it may have ended
+		l.doubt, l.asked = true, true
+	}
 	if err == nil && ans.Granted {
 		l.state = ended
 		l.loss.Hush()
@@ -40,14 +51,14 @@ func (l *lease) Downgrade(ctx context.Context, req *driver.Request) (driver.Gran
 	p.mu.Unlock()
 	switch {
 	case err != nil:
-		return a.giveUp(driver.FailureOf(err))
+		return nil, a.giveUp(driver.FailureOf(err))
 	case ans.Closed > 0:
-		return a.giveUp(driver.Failure{Err: p.closedFor(ctx, ans)})
+		return nil, a.giveUp(driver.Failure{Err: p.closedFor(ctx, ans)})
 	case !ans.Granted:
-		return a.giveUp(driver.Failure{Err: &driver.HeldError{Info: infoOf(req.Name, ans.Holders)}})
+		return nil, a.giveUp(driver.Failure{Err: &driver.HeldError{Info: infoOf(req.Name, ans.Holders)}})
 	}
 	if late { // the store may receive a request for l yet
 		_, _ = p.store.End(ctx, l.ref, driver.End{Unsure: true, Doubt: true})
 	}
-	return a.grant(), nil
+	return a.Lease, nil
 }

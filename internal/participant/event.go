@@ -37,20 +37,18 @@ func (p *Participant) hear(e driver.Event) {
 		}
 	case driver.Wanted:
 		if l != nil && l.wanted != nil {
-			how := driver.Asks
-			if e.Waits {
-				how = driver.Waits
-			}
-			l.wanted.Put(how)
+			l.wanted.put()
 		}
 	case driver.Missed:
 		p.missed(e.Concerns)
 	case driver.Told:
-		p.news.Put(e.News)
+		if p.opts.News != nil {
+			p.opts.News(e.News)
+		}
 	}
 }
 
-func waiterOf(l *lease) *waiter {
+func waiterOf(l *Lease) *waiter {
 	if l == nil {
 		return nil
 	}
@@ -66,7 +64,7 @@ func orGone(lost *driver.LostError) *driver.LostError {
 
 // handed acts on an event that grants a name. The waiter decides what it is worth when it wakes: by then
 // the name may be another's. The caller holds mu.
-func (p *Participant) handed(l *lease, e *driver.Event) {
+func (p *Participant) handed(l *Lease, e *driver.Event) {
 	switch {
 	case l == nil: // its caller has gone
 		p.inBackground(func() { p.decline(driver.Ref{Name: e.Name, Lease: e.Lease, Handle: e.Grant.Handle}) })
@@ -123,13 +121,13 @@ func (a *attempt) take(e *driver.Event) bool {
 // missed makes the waiters look, in the order in which they came, and asks for the leases whose events may
 // have been lost. The caller holds mu.
 func (p *Participant) missed(concerns func(name string) bool) {
-	var waiters []*lease
+	var waiters []*Lease
 	for _, l := range p.leases {
 		if concerns != nil && !concerns(l.ref.Name) {
 			continue
 		}
 		if l.wanted != nil {
-			l.wanted.Put(driver.Unheard)
+			l.wanted.put()
 		}
 		if l.waiter != nil {
 			waiters = append(waiters, l)
@@ -137,7 +135,7 @@ func (p *Participant) missed(concerns func(name string) bool) {
 			l.unconfirmed = true
 		}
 	}
-	slices.SortFunc(waiters, func(a, b *lease) int { return cmp.Compare(a.waiter.number, b.waiter.number) })
+	slices.SortFunc(waiters, func(a, b *Lease) int { return cmp.Compare(a.waiter.number, b.waiter.number) })
 	for _, l := range waiters {
 		l.waiter.granted, l.waiter.now = nil, true // an event from before may be void by now
 		l.waiter.poke()

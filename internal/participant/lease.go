@@ -4,6 +4,7 @@ package participant
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// lease is one lease from the first request for it to its end. Participant.mu guards the fields that
+// Lease is one lease from the first request for it to its end. Participant.mu guards the fields that
 // change.
-type lease struct {
+type Lease struct {
 	p   *Participant
 	ref driver.Ref
 	ttl time.Duration // that it was asked for with
@@ -36,8 +37,16 @@ type lease struct {
 
 // wanted is what others who want a name have said.
 type wanted struct {
-	storekit.Outbox[driver.Recall]
+	tell func() // nil before OnWanted
+	said bool   // before that
 	stop func() // listening for that; nil once that is over
+}
+
+// put tells the client that others may want the name.
+func (w *wanted) put() {
+	if w.said = w.tell == nil; !w.said {
+		go w.tell()
+	}
 }
 
 // state is what the client knows of a lease.
@@ -51,7 +60,7 @@ const (
 )
 
 // forget removes a lease that has ended. The caller holds mu.
-func (l *lease) forget() {
+func (l *Lease) forget() {
 	if l.p.leases[l.ref.Lease] == l {
 		delete(l.p.leases, l.ref.Lease)
 	}
@@ -63,7 +72,7 @@ func (l *lease) forget() {
 
 // hold makes l a lease that is held, as an answer or an event says. The caller holds mu. A message
 // about l finds it either waiting or held.
-func (l *lease) hold(a *driver.Answer, t storekit.Term, since driver.Instant) {
+func (l *Lease) hold(a *driver.Answer, t storekit.Term, since driver.Instant) {
 	l.state, l.token, l.spare, l.others, l.since = held, a.Token, a.Spare, a.Waited, since
 	if a.Handle != nil {
 		l.ref.Handle = a.Handle
@@ -71,12 +80,12 @@ func (l *lease) hold(a *driver.Answer, t storekit.Term, since driver.Instant) {
 	l.term, l.clock = t, l.p.clock(a.Server)
 	l.waiter = nil
 	if l.wanted != nil && a.Session == nil {
-		l.wanted.Put(driver.Unheard)
+		l.wanted.put()
 	}
 }
 
 // over returns why a lease is not held any more, as far as the client knows.
-func (l *lease) over() error {
+func (l *Lease) over() error {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
 	switch err := l.loss.Err(); {
@@ -90,14 +99,46 @@ func (l *lease) over() error {
 	return nil
 }
 
-// Token implements driver.Grant.
-func (l *lease) Token() uint64 { return l.token }
+// ID returns the id by which the store knows the lease.
+func (l *Lease) ID() string { return l.ref.Lease }
 
-// Since implements driver.Grant.
-func (l *lease) Since() driver.Instant { return l.since }
+// Token returns the fencing token, or 0 if the store has none.
+func (l *Lease) Token() uint64 { return l.token }
 
-// Renew implements driver.Grant.
-func (l *lease) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+// Reserved returns how many tokens after Token are the lease's too, and whether another participant was waiting
+// for the name when it was granted, or may have been. There are none once Guard or Files was called. Nobody renews a
+// lease that does not expire, so Reserved asks whether it has ended.
+func (l *Lease) Reserved() (tokens uint64, others bool) {
+	l.p.mu.Lock()
+	tokens, others = l.spare, l.others
+	l.p.mu.Unlock()
+	if tokens > 0 && !l.p.caps.Expiry {
+		if _, err := l.Renew(l.p.ctx, leastTTL); err != nil {
+			return 0, true
+		}
+	}
+	return tokens, others
+}
+
+// keep makes sure that the lease is not handed over.
+func (l *Lease) keep() {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	l.spare = 0
+}
+
+// Since returns the latest instant that is certainly not after the start of the first TTL.
+func (l *Lease) Since() driver.Instant { return l.since }
+
+// late reports whether nothing is left of the TTL with which the lease was granted.
+func (l *Lease) late() bool {
+	return l.p.caps.Expiry && driver.Now() >= l.since.Add(l.ttl-driver.Drift(l.ttl))
+}
+
+// Renew makes the TTL start anew, and returns since when it counts. It returns a *driver.LostError if the lease has
+// ended, and errors.ErrUnsupported if the store cannot make its TTL longer. After another error the TTL that was
+// known before is all that may be trusted.
+func (l *Lease) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
 	if err := l.over(); err != nil {
 		return 0, err
 	}
@@ -116,7 +157,7 @@ func (l *lease) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 }
 
 // notRenewed records that a renewal has failed and returns the error for the caller.
-func (l *lease) notRenewed(err error, c driver.Clock) error {
+func (l *Lease) notRenewed(err error, c driver.Clock) error {
 	f := worded(driver.FailureOf(err))
 	if lost := lossOf(f.Err); lost != nil {
 		l.p.saw(c, driver.Now()) // a step of the clock may be why the lease is gone
@@ -131,16 +172,20 @@ func (l *lease) notRenewed(err error, c driver.Clock) error {
 	return f.Err
 }
 
-// Release implements driver.Grant.
+// end ends the lease at the store, or takes it out of the queue.
 //
-// The service may receive a request for the lease that was given up long after the release, if it was
-// sent over another connection. So the store is told of such requests.
-func (l *lease) Release(ctx context.Context) error {
+// The service may receive a request for the lease that was given up long after the end, if it was sent over
+// another connection. So the store is told of such requests.
+func (l *Lease) end(ctx context.Context) error {
 	p := l.p
 	p.mu.Lock()
 	if l.state == ended {
 		p.mu.Unlock()
 		return nil
+	}
+	if err := ctx.Err(); err != nil { // a store might send the request all the same
+		p.mu.Unlock()
+		return err
 	}
 	again := l.asked || l.state == unsure
 	how := driver.End{Unsure: l.state == unsure, Doubt: l.doubt}
@@ -167,15 +212,16 @@ func (l *lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// OnLost implements driver.Notifier.
-func (l *lease) OnLost(f func(error)) {
+// OnLost makes the participant call f in a goroutine, once, if the store ends the lease. If it has done so, f is
+// called at once.
+func (l *Lease) OnLost(f func(error)) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
 	l.loss.OnLost(f)
 }
 
 // lose ends a lease that somebody else has ended. The caller holds mu.
-func (l *lease) lose(why *driver.LostError) {
+func (l *Lease) lose(why *driver.LostError) {
 	if l.loss.Err() != nil || l.state == ended {
 		return
 	}
@@ -183,82 +229,44 @@ func (l *lease) lose(why *driver.LostError) {
 	l.loss.Tell(why)
 }
 
-// kept is a lease that its client may keep for a while when nobody uses it.
-type kept struct{ *lease }
-
-// Reserved implements driver.Reserver. Nobody renews a lease that does not expire, so it may have ended
-// unseen.
-func (l kept) Reserved() (tokens uint64, others bool) {
+// OnWanted makes the participant call f in a goroutine whenever others want the name of a lease that was asked
+// for with Keeps, or may have wanted it unheard. That is a hint: it may be late, lost or repeated.
+func (l *Lease) OnWanted(f func()) {
 	l.p.mu.Lock()
-	tokens, others = l.spare, l.others
-	l.p.mu.Unlock()
-	if tokens > 0 && !l.p.caps.Expiry {
-		if _, err := l.Renew(l.p.ctx, leastTTL); err != nil {
-			return 0, true
+	defer l.p.mu.Unlock()
+	if w := l.wanted; w != nil {
+		if w.tell = f; w.said {
+			w.put()
 		}
 	}
-	return tokens, others
 }
 
-// OnWanted implements driver.Recallable.
-func (l kept) OnWanted(f func(driver.Recall)) {
-	l.p.mu.Lock()
-	defer l.p.mu.Unlock()
-	if l.wanted != nil { // else it has tokens to spare, but its client does not keep it
-		l.wanted.To(func(how driver.Recall) { go f(how) })
+// Guards reports whether the store is a driver.Guarder.
+func (l *Lease) Guards() bool { _, ok := l.p.store.(driver.Guarder); return ok }
+
+// Guard makes tx, a transaction on the database of the store, fail unless the lease has not ended: see
+// driver.Guarder.
+func (l *Lease) Guard(ctx context.Context, tx any, end error) error {
+	g, ok := l.p.store.(driver.Guarder)
+	if !ok {
+		return errors.ErrUnsupported
 	}
-}
-
-// keep makes sure that the lease is not handed over.
-func (l *lease) keep() {
-	l.p.mu.Lock()
-	defer l.p.mu.Unlock()
-	l.spare = 0
-}
-
-// guarded is a lease of a driver.StoreGuarder.
-type guarded struct {
-	kept
-	store driver.StoreGuarder
-}
-
-// Guard implements driver.Guarder.
-func (l guarded) Guard(ctx context.Context, tx any, end error) error {
 	if end == nil {
 		end = l.over()
 	}
 	l.keep() // the successor would not wait for the end of tx
-	return l.store.Guard(ctx, l.ref, l.token, tx, end)
+	return g.Guard(ctx, l.ref, l.token, tx, end)
 }
 
-// inherited is a lease that a child process can inherit.
-type inherited struct {
-	kept
-	from driver.Inheriter
-}
+// Inherits reports whether the store is a driver.Inheriter.
+func (l *Lease) Inherits() bool { _, ok := l.p.store.(driver.Inheriter); return ok }
 
-// Files returns the files that the child needs, which would have the lease of a successor as well.
-func (l inherited) Files() []*os.File {
-	l.keep()
-	return l.from.Files(l.ref)
-}
-
-// grant returns l as the caller sees it.
-func (l *lease) grant() driver.Grant {
-	if store, ok := l.p.store.(driver.StoreGuarder); ok {
-		return guarded{kept{l}, store}
+// Files returns the files that keep the lease while a child process has them, or nil if the store has none: see
+// driver.Inheriter.
+func (l *Lease) Files() []*os.File {
+	if in, ok := l.p.store.(driver.Inheriter); ok {
+		l.keep() // the child would have the lease of a successor as well
+		return in.Files(l.ref)
 	}
-	if from, ok := l.p.store.(driver.Inheriter); ok {
-		return inherited{kept{l}, from}
-	}
-	if l.wanted != nil || l.spare > 0 {
-		return kept{l}
-	}
-	return l
+	return nil
 }
-
-var (
-	_ driver.Notifier = (*lease)(nil)
-	_ driver.Reserver = kept{}
-	_ driver.Guarder  = guarded{}
-)

@@ -26,17 +26,20 @@ import (
 
 // Participant is one client of a store.
 type Participant struct {
-	store  driver.Store
-	caps   driver.Caps
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	work   sync.WaitGroup // what runs in the background
+	store    driver.Store
+	caps     driver.Caps
+	opts     Options
+	ctx      context.Context // ends with Stop
+	cancel   context.CancelFunc
+	calls    sync.WaitGroup // that may wait, and what they have left in the background
+	work     sync.WaitGroup // what else runs in the background
+	timeouts timeouts
+	tokens   tokens
 
 	answered atomic.Bool // the store has answered once
-	news     storekit.Outbox[driver.News]
 
 	mu         sync.Mutex
-	leases     map[string]*lease // from the first request on, by id
+	leases     map[string]*Lease // from the first request on, by id
 	clocks     map[string]*clock // by server
 	waiters    uint64            // so far
 	confirming bool              // somebody asks for leases that are unconfirmed
@@ -46,15 +49,21 @@ type Participant struct {
 // clock is that of a server.
 type clock struct{ storekit.ServerTime }
 
-// New returns the client half of a store. It owns the store and closes it. Its pauses are as random as
-// source; nil is a source of its own, which is the same in every run in a bubble of fake time.
-func New(store driver.Store, source rand.Source) *Participant {
-	if source == nil {
-		source = rand.NewPCG(uint64(time.Now().UnixNano()), 0)
+// Options are what a participant does for its caller. All may be left out.
+type Options struct {
+	Random   rand.Source       // of its pauses; nil is the same in every run in a bubble of fake time
+	News     func(driver.News) // is called with what the store tells, and does not block
+	NotEnded func(error)       // is called when it has given up the end of a lease, which the store may have
+}
+
+// New returns the client half of a store. It owns the store and closes it.
+func New(store driver.Store, opts Options) *Participant {
+	if opts.Random == nil {
+		opts.Random = rand.NewPCG(uint64(time.Now().UnixNano()), 0)
 	}
 	p := &Participant{
-		store: store, caps: store.Caps(),
-		leases: make(map[string]*lease), clocks: make(map[string]*clock), random: rand.New(source),
+		store: store, caps: store.Caps(), opts: opts,
+		leases: make(map[string]*Lease), clocks: make(map[string]*clock), random: rand.New(opts.Random),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	store.Listen(p.hear)
@@ -67,36 +76,25 @@ func (p *Participant) Store() driver.Store { return p.store }
 // Caps returns what the store promises and can do.
 func (p *Participant) Caps() driver.Caps { return p.caps }
 
-// Guarantees implements driver.Driver.
-func (p *Participant) Guarantees() driver.Guarantees { return p.caps.Guarantees }
-
-// Recalls implements driver.Recaller.
-func (p *Participant) Recalls() bool { return p.caps.Keeps }
-
-// OnNews implements driver.Reporter.
-func (p *Participant) OnNews(f func(driver.News)) { p.news.To(f) }
-
-// Inspect implements driver.Inspector.
+// Inspect is that of the store, as are the next methods.
 func (p *Participant) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	if err := p.usable(ctx); err != nil {
+	if err := p.shows(ctx); err != nil {
 		return nil, err
 	}
 	info, err := p.store.Inspect(ctx, name)
 	return info, looked(err)
 }
 
-// List implements driver.Inspector.
 func (p *Participant) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	if err := p.usable(ctx); err != nil {
+	if err := p.shows(ctx); err != nil {
 		return nil, err
 	}
 	infos, err := p.store.List(ctx, prefix)
 	return infos, looked(err)
 }
 
-// Break implements driver.Inspector.
 func (p *Participant) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	if err := p.usable(ctx); err != nil {
+	if err := p.shows(ctx); err != nil {
 		return err
 	}
 	if err := p.store.Break(ctx, name, lease, by, why); err != nil {
@@ -105,28 +103,32 @@ func (p *Participant) Break(ctx context.Context, name, lease string, by *driver.
 	return nil
 }
 
-// Describe implements driver.Describer.
+// Describe is that of the store, also after Stop.
 func (p *Participant) Describe(ctx context.Context) (*driver.StoreInfo, error) {
-	if err := p.usable(ctx); err != nil {
-		return nil, err
-	}
 	info, err := p.store.Describe(ctx)
 	return info, looked(err)
 }
 
-// Examine implements driver.Examiner.
+// Examine is that of the store.
 func (p *Participant) Examine(ctx context.Context) []driver.Finding { return p.store.Examine(ctx) }
 
-// Close implements driver.Driver. Calls that wait return driver.ErrClosed; leases stay as they are.
-func (p *Participant) Close() error {
-	p.mu.Lock() // no work begins after this, beside Wait
-	closed := p.ctx.Err() != nil
-	p.cancel()
-	p.mu.Unlock()
-	if closed {
-		return nil
+// Stop makes calls that wait return driver.ErrClosed. All requests that end leases have closeTimeout from then
+// on. Leases stay as they are.
+func (p *Participant) Stop() {
+	p.mu.Lock() // no call and no work begins after this
+	defer p.mu.Unlock()
+	if p.ctx.Err() == nil {
+		p.timeouts.close() // before the end of ctx, from which on it is in use
+		p.cancel()
 	}
+}
+
+// Close stops the participant, waits for what it does in the background, and closes the store.
+func (p *Participant) Close() error {
+	p.Stop()
+	p.calls.Wait()
 	p.work.Wait()
+	p.timeouts.stop()
 	return p.store.Close()
 }
 
@@ -141,13 +143,18 @@ func (p *Participant) spread(d time.Duration) time.Duration {
 var errClosed = fmt.Errorf("%w: %w", driver.ErrUnavailable, driver.ErrClosed)
 
 func (p *Participant) usable(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if p.ctx.Err() != nil {
+	if p.ctx.Err() != nil { // which may have ended ctx
 		return errClosed
 	}
-	return nil
+	return ctx.Err()
+}
+
+// shows returns an error if the store cannot be asked who holds what.
+func (p *Participant) shows(ctx context.Context) error {
+	if err := p.usable(ctx); err != nil || p.caps.Shows {
+		return err
+	}
+	return fmt.Errorf("this store cannot say who holds what: %w", errors.ErrUnsupported)
 }
 
 // inBackground runs f, unless the participant is closed. The caller holds mu.

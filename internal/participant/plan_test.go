@@ -107,8 +107,8 @@ func drawOp(r *rand.Rand, ttl time.Duration, names int) op {
 	if r.IntN(4) == 0 {
 		o.Hold = between(r, 0, 3*ttl)
 	}
-	switch r.IntN(10) {
-	case 0:
+	switch r.IntN(12) {
+	case 0, 10, 11:
 		o.Patience = 0
 	case 1, 2:
 		o.Shared = true

@@ -65,7 +65,7 @@ func (s *script) Guard(_ context.Context, _ driver.Ref, token uint64, _ any, end
 
 func scripted(ask func(req *driver.Request) (driver.Answer, error)) (*Participant, *script) {
 	s := &script{ask: ask}
-	return New(s, nil), s
+	return New(s, Options{}), s
 }
 
 // TestGuard shows that a lease which guards a transaction has no tokens for a successor, and that a lease which has
@@ -78,19 +78,19 @@ func TestGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := g.(driver.Reserver).Reserved(); n != 100 {
+	if n, _ := g.Reserved(); n != 100 {
 		t.Errorf("%d tokens are reserved; want 100", n)
 	}
-	if err := g.(driver.Guarder).Guard(t.Context(), nil, nil); err != nil || s.guarded != nil {
+	if err := g.Guard(t.Context(), nil, nil); err != nil || s.guarded != nil {
 		t.Errorf("Guard = %v", err)
 	}
-	if n, _ := g.(driver.Reserver).Reserved(); n != 0 {
+	if n, _ := g.Reserved(); n != 0 {
 		t.Errorf("%d tokens are reserved after Guard; want none", n)
 	}
 	if err := g.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.(driver.Guarder).Guard(t.Context(), nil, nil); !errors.Is(err, driver.ErrReleased) || !errors.Is(s.guarded, driver.ErrReleased) {
+	if err := g.Guard(t.Context(), nil, nil); !errors.Is(err, driver.ErrReleased) || !errors.Is(s.guarded, driver.ErrReleased) {
 		t.Errorf("Guard after Release = %v, and the store was told %v", err, s.guarded)
 	}
 }
@@ -120,25 +120,19 @@ func TestHandedLate(t *testing.T) {
 func TestDowngradeInDoubt(t *testing.T) {
 	for _, doubt := range []bool{false, true} {
 		lost := doubt
-		p, s := scripted(func(*driver.Request) (driver.Answer, error) {
+		p, s := scripted(func(req *driver.Request) (driver.Answer, error) {
 			if lost {
 				lost = false
 				return driver.Answer{}, &driver.Failure{Err: errors.New("no answer"), Maybe: true}
 			}
-			return driver.Answer{Granted: true, Token: 7}, nil
+			return driver.Answer{Granted: true, Token: 7 + uint64(len(req.Instead))}, nil
 		})
 		req := &driver.Request{Name: "a", Lease: "l", TTL: time.Minute}
-		g, err := p.TryAcquire(t.Context(), req)
-		if doubt {
-			if !errors.Is(err, driver.ErrUncertain) {
-				t.Fatalf("TryAcquire = %v; want ErrUncertain", err)
-			}
-			g, err = p.TryAcquire(t.Context(), req)
-		}
+		g, err := p.Acquire(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.(driver.Downgrader).Downgrade(t.Context(), &driver.Request{Name: "a", Lease: "m", TTL: time.Minute, Shared: true}); err != nil {
+		if _, err := g.Downgrade(t.Context(), &driver.Request{Name: "a", Lease: "m", TTL: time.Minute, Shared: true}); err != nil {
 			t.Fatal(err)
 		}
 		want := driver.End{Unsure: true, Doubt: true}
@@ -160,7 +154,7 @@ func TestDowngradeWhileClosed(t *testing.T) {
 	}
 	closed = time.Minute
 	var is *driver.ClosedError
-	if _, err := g.(driver.Downgrader).Downgrade(t.Context(), &driver.Request{Name: "a", Lease: "m", TTL: time.Minute, Shared: true}); !errors.As(err, &is) || is.Left != closed {
+	if _, err := g.Downgrade(t.Context(), &driver.Request{Name: "a", Lease: "m", TTL: time.Minute, Shared: true}); !errors.As(err, &is) || is.Left != closed {
 		t.Errorf("Downgrade = %v; want a ClosedError", err)
 	}
 }
@@ -204,7 +198,14 @@ func TestSpareButNotKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, ok := g.(driver.Recallable); ok {
-		r.OnWanted(func(driver.Recall) { t.Error("it is asked for") })
+	g.OnWanted(func() { t.Error("it is asked for") })
+}
+
+// TestDeclined shows that a name which is handed to a caller that has gone is given back.
+func TestDeclined(t *testing.T) {
+	p, s := scripted(nil)
+	p.hear(driver.Event{Kind: driver.Granted, Name: "a", Lease: "gone"})
+	if err := p.Close(); err != nil || len(s.refs) != 1 || s.refs[0].Lease != "gone" {
+		t.Errorf("Close = %v; ended were %+v, want the lease that was granted", err, s.refs)
 	}
 }

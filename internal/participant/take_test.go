@@ -42,8 +42,8 @@ func TestTake(t *testing.T) {
 		{"a TTL from before the last look", event(func(e *driver.Event) { e.Grant.Since = now - 11*s }), false, 0, true},
 		{"a message from before the last look", event(func(e *driver.Event) { e.Grant.Since, e.Heard = now-20*s, now-11*s }), false, 0, false},
 	} {
-		p := &Participant{leases: make(map[string]*lease), clocks: make(map[string]*clock)}
-		a := &attempt{lease: &lease{p: p, ttl: 10 * time.Second}, req: driver.Request{Renewed: c.renewed}}
+		p := &Participant{leases: make(map[string]*Lease), clocks: make(map[string]*clock)}
+		a := &attempt{Lease: &Lease{p: p, ttl: 10 * time.Second}, req: driver.Request{Renewed: c.renewed}}
 		a.seen = look{storekit.Look{Sent: now - 10*s, At: 0}, now - 10*s, c.took, "here"}
 		a.seen.At = 0
 		if got := a.take(c.e); got != c.want || got != (a.state == held) {
@@ -55,8 +55,8 @@ func TestTake(t *testing.T) {
 // TestGrantedAfterLost shows that a waiter looks after a loss, whatever an event says: it may be older.
 func TestGrantedAfterLost(t *testing.T) {
 	w := &waiter{wake: make(chan struct{}, 1)}
-	l := &lease{ref: driver.Ref{Name: "a", Lease: "l"}, waiter: w}
-	p := &Participant{leases: map[string]*lease{"l": l}}
+	l := &Lease{ref: driver.Ref{Name: "a", Lease: "l"}, waiter: w}
+	p := &Participant{leases: map[string]*Lease{"l": l}}
 	p.hear(driver.Event{Kind: driver.Lost, Name: "a", Lease: "l"})
 	w.now = false
 	p.hear(driver.Event{Kind: driver.Granted, Name: "a", Lease: "l"})
@@ -68,7 +68,7 @@ func TestGrantedAfterLost(t *testing.T) {
 // TestGrantedBeforeMissed shows that a waiter looks after events may have been lost, whatever one has said before.
 func TestGrantedBeforeMissed(t *testing.T) {
 	w := &waiter{wake: make(chan struct{}, 1)}
-	p := &Participant{leases: map[string]*lease{"l": {ref: driver.Ref{Name: "a", Lease: "l"}, waiter: w}}, confirming: true}
+	p := &Participant{leases: map[string]*Lease{"l": {ref: driver.Ref{Name: "a", Lease: "l"}, waiter: w}}, confirming: true}
 	p.hear(driver.Event{Kind: driver.Granted, Name: "a", Lease: "l"})
 	p.hear(driver.Event{Kind: driver.Missed})
 	if w.granted != nil || !w.now {
@@ -80,7 +80,7 @@ func TestGrantedBeforeMissed(t *testing.T) {
 func TestAgain(t *testing.T) {
 	const again = 7 * time.Second
 	for _, session := range []any{nil, "here"} {
-		p := New(new(asker), nil)
+		p := New(new(asker), Options{})
 		p.caps.Queue = true
 		ans := driver.Answer{Rank: 1, Free: -1, Session: session}
 		without := p.next(ans)
@@ -95,7 +95,7 @@ func TestAgain(t *testing.T) {
 
 // TestRepeatedHandle shows that a repeated call has the handle of the lease that is there.
 func TestRepeatedHandle(t *testing.T) {
-	p := New(new(asker), nil)
+	p := New(new(asker), Options{})
 	req := &driver.Request{Name: "a", Lease: "l"}
 	p.attempt(req).ref.Handle = "place"
 	if got := p.attempt(req).ref.Handle; got != "place" {
@@ -135,13 +135,13 @@ func (s *asker) End(_ context.Context, l driver.Ref, _ driver.End) (bool, error)
 // next request for the lease, and with the one that ends it.
 func TestHandle(t *testing.T) {
 	s := &asker{refuse: &driver.Failure{Err: driver.ErrDenied, Lasting: true, Maybe: true}}
-	p := New(s, nil)
+	p := New(s, Options{})
 	p.answered.Store(true)
 	g, err := p.Acquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Second, Holder: &driver.Holder{}})
-	if g == nil || !errors.Is(err, driver.ErrDenied) {
+	if g != nil || !errors.Is(err, driver.ErrDenied) {
 		t.Fatalf("Acquire = %v, %v", g, err)
 	}
-	if err := g.Release(t.Context()); err != nil {
+	if err := p.Close(); err != nil { // it has ended what the store may have
 		t.Error(err)
 	}
 	if want := []any{nil, "place"}; !slices.Equal(s.had, want) || !slices.Equal(s.ended, want[1:]) {

@@ -4,6 +4,7 @@ package participant
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -27,26 +28,36 @@ func (w *waiter) poke() {
 	}
 }
 
-// Acquire implements driver.Queuer. It polls a store without a queue.
-func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	if err := p.usable(ctx); err != nil {
-		return nil, err
-	}
+// await waits until the name is granted.
+func (p *Participant) await(ctx context.Context, req *driver.Request, patience Patience) (*Lease, error) {
 	a := p.attempt(req)
+	if !p.caps.CrossHost { // it costs no round trip, and saves what follows if nobody has the name
+		if ans, err := a.ask(ctx, false); err == nil && ans.Granted {
+			return a.Lease, nil
+		}
+	}
 	ready, stop := p.store.Hear(req.Name)
 	defer stop()
 	p.mu.Lock()
 	p.waiters++
 	a.own.number, a.waiter = p.waiters, &a.own
 	p.mu.Unlock()
-	if f := a.enter(ctx, ready); f != nil {
-		return a.giveUp(*f)
+	f := a.enter(ctx, ready)
+	if f == nil {
+		f = a.wait(ctx, patience)
 	}
-	if f := a.wait(ctx); f != nil {
-		return a.giveUp(*f)
+	if f == nil {
+		return a.Lease, nil
 	}
-	return a.grant(), nil
+	err := a.giveUp(*f)
+	if len(a.holders) > 0 && ctx.Err() != nil && err != errAgain {
+		err = fmt.Errorf("%w: %w", err, &driver.HeldError{Info: infoOf(req.Name, a.holders)})
+	}
+	return nil, err
 }
+
+// firstSilence is how long a first request takes at least that nobody answers, rather than one whose connection broke.
+const firstSilence = time.Second
 
 // readyTimeout is how long a caller waits until it can hear events. Then it polls.
 const readyTimeout = time.Second
@@ -70,16 +81,15 @@ func (a *attempt) enter(ctx context.Context, ready <-chan struct{}) *driver.Fail
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return &driver.Failure{Err: ctx.Err()}
 	case <-a.p.ctx.Done():
-		return &driver.Failure{Err: errClosed}
 	}
+	return &driver.Failure{Err: a.p.usable(ctx)}
 }
 
 // wait looks until the name is granted. It goes on through every failure that may pass, until the store has
 // been silent for a whole TTL. Of a store that has never answered it returns the first failure, unless the
 // request may have been carried out: a repetition finds that out.
-func (a *attempt) wait(ctx context.Context) *driver.Failure {
+func (a *attempt) wait(ctx context.Context, patience Patience) *driver.Failure {
 	l := looks{attempt: a, pause: minPause, idle: minIdle}
 	for !a.isHeld() {
 		began := driver.Now()
@@ -95,6 +105,12 @@ func (a *attempt) wait(ctx context.Context) *driver.Failure {
 			return nil
 		default:
 			next = l.refused(ans)
+		}
+		if patience != nil {
+			var free func()
+			ctx, free = patience.Begin()
+			patience = nil
+			defer free()
 		}
 		if f := a.sleep(ctx, next); f != nil {
 			return f
@@ -113,7 +129,7 @@ type looks struct {
 
 // refused returns after which time to look again, after an answer that did not grant.
 func (l *looks) refused(ans driver.Answer) time.Duration {
-	l.queued, l.pause = l.p.caps.Queue, minPause
+	l.queued, l.pause, l.holders = l.p.caps.Queue, minPause, ans.Holders
 	l.outage.Over()
 	next := l.p.next(ans)
 	if next > minIdle {
@@ -127,19 +143,10 @@ func (l *looks) refused(ans driver.Answer) time.Duration {
 // failed is refused for a request that was sent at an instant and has failed. It returns a failure that ends the
 // waiting.
 func (l *looks) failed(ctx context.Context, began driver.Instant, f driver.Failure) (time.Duration, *driver.Failure) {
-	switch {
-	case f.Ended: // the caller asks again, with another id
-		return 0, &driver.Failure{Err: &driver.HeldError{}}
-	case f.Lasting, ctx.Err() != nil, l.p.ctx.Err() != nil:
-		f.Maybe = f.Maybe || l.queued
-		return 0, &f
-	case !l.p.answered.Load() && !f.Passing && !f.Maybe:
-		if f.Silent {
-			f.Err = &driver.SilentError{For: driver.Now().Sub(began), Err: f.Err}
-		}
-		return 0, &f
+	if end := l.ends(ctx, driver.Now().Sub(began), f); end != nil {
+		return 0, end
 	}
-	if !f.Silent {
+	if !f.Silent && l.p.answered.Load() { // the store refuses
 		l.outage.Over()
 	} else if err := l.outage.Failed(began, l.ttl, f.Err); err != nil {
 		return 0, &driver.Failure{Err: err, Maybe: f.Maybe || l.queued}
@@ -147,6 +154,30 @@ func (l *looks) failed(ctx context.Context, began driver.Instant, f driver.Failu
 	next := l.pause/2 + l.p.spread(l.pause/2)
 	l.pause = min(2*l.pause, maxPause)
 	return next, nil
+}
+
+// ends returns why the waiting ends after a request that has failed and took a while, or nil.
+func (l *looks) ends(ctx context.Context, took time.Duration, f driver.Failure) *driver.Failure {
+	over := l.p.usable(ctx)
+	f.Maybe = f.Maybe || l.queued
+	switch {
+	case f.Ended: // the caller asks again, with another id
+		return &driver.Failure{Err: errAgain}
+	case f.Lasting:
+		return &f
+	case over != nil:
+		return &driver.Failure{Err: over, Maybe: f.Maybe}
+	case l.p.answered.Load(), f.Passing:
+		return nil
+	}
+	hangs := f.Silent && took >= firstSilence // else it was refused, or the connection broke
+	if hangs {
+		f.Err = &driver.SilentError{For: took, Err: f.Err}
+	}
+	if f.Maybe && !hangs {
+		return nil
+	}
+	return &f
 }
 
 func (a *attempt) isHeld() bool {
@@ -189,12 +220,12 @@ func (a *attempt) sleep(ctx context.Context, d time.Duration) *driver.Failure {
 		select {
 		case <-timer.C:
 			return nil
-		case <-ctx.Done():
-			return &driver.Failure{Err: ctx.Err(), Maybe: a.p.caps.Queue}
-		case <-a.p.ctx.Done():
-			return &driver.Failure{Err: errClosed, Maybe: a.p.caps.Queue, Lasting: true}
 		case <-heard.wake:
+			continue
+		case <-ctx.Done():
+		case <-a.p.ctx.Done():
 		}
+		return &driver.Failure{Err: a.p.usable(ctx), Maybe: a.p.caps.Queue}
 	}
 }
 

@@ -5,7 +5,6 @@ package participant_test
 import (
 	"context"
 	"errors"
-	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
@@ -103,9 +102,7 @@ func (w *wire) delay(r *rand.Rand) time.Duration {
 // dice returns the chances of one message. They depend on what it is about and when it is sent, not on which of
 // two goroutines that send in the same instant comes first.
 func (w *wire) dice(about string) *rand.Rand {
-	h := fnv.New64a()
-	h.Write([]byte(about))
-	return rand.New(rand.NewPCG(w.w.plan.Seed^h.Sum64(), uint64(w.w.now())<<8|uint64(w.client)))
+	return rand.New(rand.NewPCG(w.w.plan.Seed^hash(about), uint64(w.w.now())<<8|uint64(w.client)))
 }
 
 func chance(r *rand.Rand, p float64) bool { return p > 0 && r.Float64() < p }
@@ -113,7 +110,7 @@ func chance(r *rand.Rand, p float64) bool { return p > 0 && r.Float64() < p }
 // trip is one request and its answer. execute is called when the service receives the request, perhaps twice
 // or never. It returns nil when the answer has come.
 func (w *wire) trip(ctx context.Context, about string, execute func()) (sent driver.Instant, f *driver.Failure) {
-	w.w.standStill(w.client)
+	w.w.standStill(w.client, about)
 	sent = driver.Now()
 	if err := ctx.Err(); err != nil {
 		return sent, &driver.Failure{Err: err}
@@ -132,7 +129,7 @@ func (w *wire) trip(ctx context.Context, about string, execute func()) (sent dri
 		f = &driver.Failure{Err: context.DeadlineExceeded, Maybe: true, Silent: true}
 		f.Err = errors.New("no answer")
 	}
-	w.w.standStill(w.client)
+	w.w.standStill(w.client, about)
 	return sent, f
 }
 

@@ -220,7 +220,7 @@ func (l *Lease) fail(err error, now driver.Instant, chance float64) error {
 		pause := max(min(l.terms.TTL/40, left/10), time.Millisecond)
 		l.renewAt = now.Add(pause + spread(pause, chance))
 	}
-	refused := errors.Is(err, errors.ErrUnsupported) // by a store that answers: see driver.Grant
+	refused := errors.Is(err, errors.ErrUnsupported) // by a store that answers: see driver.Store
 	if l.state == Suspect || refused {
 		return nil
 	}

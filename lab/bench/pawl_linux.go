@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/pglock"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/redlock"
@@ -29,14 +30,14 @@ func init() {
 			}
 			return pawlClient{c, []pawl.Option{pawl.KeepIdle(time.Hour)}}, nil
 		}},
-		// Each call of a driver stands in the store's queue for itself, and not in its
+		// Each call of a participant stands in the store's queue for itself, and not in its
 		// client's line, so that one process can be a thousand waiters.
 		&contender{name: "pawl, no local line", kind: ours, key: key, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
-			d, err := redislock.NewDriver(ctx, "redis://"+w.Redis[0], nil)
+			s, err := redislock.NewStore(ctx, "redis://"+w.Redis[0], nil)
 			if err != nil {
 				return nil, err
 			}
-			return &rawDriver{d.(driver.Queuer), w}, nil
+			return &half{participant.New(s, participant.Options{}), w}, nil
 		}},
 		&contender{name: "pawl redlock", kind: ours, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
 			return client(redlock.Open(ctx, w.redlockURL(), &redlock.Options{Options: redislock.Options{Options: pawl.Options{TTL: w.TTL}}}))
@@ -80,23 +81,19 @@ func (p pawlClient) lock(ctx context.Context, name string) (func() error, uint64
 
 func (p pawlClient) close() { _ = p.c.Close() }
 
-type rawDriver struct {
-	d driver.Queuer
+// half is a client without its line.
+type half struct {
+	p *participant.Participant
 	w *world
 }
 
-func (r *rawDriver) lock(ctx context.Context, name string) (func() error, uint64, error) {
-	g, err := r.d.Acquire(ctx, &driver.Request{Name: name, Lease: rand.Text(), TTL: r.w.TTL, Holder: &driver.Holder{Who: "bench"},
+func (h *half) lock(ctx context.Context, name string) (func() error, uint64, error) {
+	lease, err := h.p.Acquire(ctx, &driver.Request{Name: name, Lease: rand.Text(), TTL: h.w.TTL, Holder: &driver.Holder{Who: "bench"},
 		Renewed: true}) // it lets go before it would have to
 	if err != nil {
-		if g != nil {
-			ctx, cancel := background()
-			defer cancel()
-			_ = g.Release(ctx)
-		}
 		return nil, 0, err
 	}
-	return func() error { return g.Release(context.Background()) }, g.Token(), nil
+	return func() error { return lease.Release(context.Background()) }, lease.Token(), nil
 }
 
-func (r *rawDriver) close() { _ = r.d.Close() }
+func (h *half) close() { _ = h.p.Close() }

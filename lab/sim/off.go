@@ -8,63 +8,54 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// driver returns d without the protections that are switched off.
-func (o Off) driver(d *redlock.Driver) driver.Driver { return &credulous{d, o} }
+// store returns s without the protections that are switched off.
+func (o Off) store(s driver.Store) driver.Store { return &credulous{s, o} }
 
-// credulous is a driver whose leases are trusted for too long.
+// credulous is a store whose leases are trusted for too long.
 type credulous struct {
-	driver.Queuer
-	off Off
-}
-
-func (c *credulous) grant(g driver.Grant, err error) (driver.Grant, error) {
-	if err != nil {
-		return g, err
-	}
-	return &credulousGrant{g, c.off}, nil
-}
-
-// TryAcquire implements driver.Driver.
-func (c *credulous) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return c.grant(c.Queuer.TryAcquire(ctx, req))
-}
-
-// Acquire implements driver.Queuer.
-func (c *credulous) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return c.grant(c.Queuer.Acquire(ctx, req))
-}
-
-type credulousGrant struct {
-	driver.Grant
+	driver.Store
 	off Off
 }
 
 // forEver is longer than any plan.
 const forEver = 24 * time.Hour
 
-func (g *credulousGrant) window() driver.Instant {
-	if g.off.Deadline {
+func (c *credulous) window() driver.Instant {
+	if c.off.Deadline {
 		return driver.Now().Add(forEver)
 	}
 	return driver.Now()
 }
 
-// Since implements driver.Grant, wrongly.
-func (g *credulousGrant) Since() driver.Instant { return g.window() }
+// Listen implements driver.Store. A grant that an event tells of counts from now on, too.
+func (c *credulous) Listen(f func(driver.Event)) {
+	c.Store.Listen(func(e driver.Event) {
+		if e.Kind == driver.Granted {
+			e.Grant.Since = c.window()
+		}
+		f(e)
+	})
+}
 
-// Renew implements driver.Grant, wrongly: without the deadline, only a store that
+// Ask implements driver.Store, wrongly.
+func (c *credulous) Ask(ctx context.Context, r *driver.Request) (driver.Answer, error) {
+	ans, err := c.Store.Ask(ctx, r)
+	if ans.Granted {
+		ans.Since = c.window()
+	}
+	return ans, err
+}
+
+// Renew implements driver.Store, wrongly: without the deadline, only a store that
 // says so ends a lease.
-func (g *credulousGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	_, err := g.Grant.Renew(ctx, ttl)
+func (c *credulous) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	r, err := c.Store.Renew(ctx, l, ttl)
 	var lost *driver.LostError
 	switch {
-	case err == nil:
-		return g.window(), nil
-	case g.off.Deadline && errors.As(err, &lost) && lost.Reason == driver.Expired:
-		return g.window(), nil
+	case err == nil, c.off.Deadline && errors.As(err, &lost) && lost.Reason == driver.Expired:
+		return driver.Renewal{Since: c.window()}, nil
 	}
-	return 0, err
+	return r, err
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/redlock"
@@ -128,11 +127,11 @@ func (w *world) connect(id int) *client {
 	if err != nil {
 		panic(fmt.Sprintf("sim: %v", err)) // no fault has begun yet
 	}
-	var seen driver.Driver = d
+	store := d.Wire()
 	if o := w.plan.Off; o.Elapsed || o.Deadline {
-		seen = o.driver(d)
+		store = o.store(store)
 	}
-	c.locks, err = pawl.New(seen, &opts.Options.Options)
+	c.locks, err = pawl.New(store, &opts.Options.Options)
 	if err != nil {
 		panic(fmt.Sprintf("sim: %v", err))
 	}

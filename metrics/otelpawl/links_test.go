@@ -26,7 +26,7 @@ type service struct {
 	tracer trace.Tracer
 }
 
-func newService(t *testing.T, d driver.Driver) *service {
+func newService(t *testing.T, d driver.Store) *service {
 	t.Helper()
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(spans))
@@ -62,7 +62,7 @@ func (s *service) wantLink(t *testing.T, to context.Context) {
 func TestLinkToTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		first, second := newService(t, s.Driver()), newService(t, s.Driver())
+		first, second := newService(t, s.Participant()), newService(t, s.Participant())
 		deploy, span := first.tracer.Start(t.Context(), "deploy")
 		held, err := first.Acquire(deploy, "web")
 		if err != nil {
@@ -108,7 +108,7 @@ func TestLinkToTheHolder(t *testing.T) {
 func TestNoLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		traced := newService(t, s.Driver())
+		traced := newService(t, s.Participant())
 		wait := func(ctx context.Context) {
 			t.Helper()
 			short, cancel := context.WithTimeout(ctx, time.Second)
@@ -122,7 +122,7 @@ func TestNoLink(t *testing.T) {
 		}
 		for _, record := range []string{"", "x", "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", strings.Repeat("0", 1<<10)} {
 			o := pawl.Observer{Trace: func(context.Context) string { return record }}
-			lease, err := open(t, s.Driver(), o).Acquire(t.Context(), "web")
+			lease, err := open(t, s.Participant(), o).Acquire(t.Context(), "web")
 			if err != nil {
 				t.Fatal(err)
 			}

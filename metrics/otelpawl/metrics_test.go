@@ -30,13 +30,16 @@ func first(name string) string {
 
 // news is a store that reports what the test tells it.
 type news struct {
-	driver.Driver
+	driver.Store
 	tell func(driver.News)
 }
 
-func (n *news) OnNews(f func(driver.News)) { n.tell = f }
+func (n *news) Listen(f func(driver.Event)) {
+	n.Store.Listen(f)
+	n.tell = func(news driver.News) { f(driver.Event{Kind: driver.Told, News: news}) }
+}
 
-func open(t *testing.T, d driver.Driver, o pawl.Observer) *pawl.Client {
+func open(t *testing.T, d driver.Store, o pawl.Observer) *pawl.Client {
 	t.Helper()
 	c, err := pawl.New(d, &pawl.Options{TTL: 9 * time.Second, Observer: o})
 	if err != nil {
@@ -106,7 +109,7 @@ func TestOneHoldsAndOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, read := metrics(t, first)
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), o), open(t, s.Driver(), o)
+		c, other := open(t, s.Participant(), o), open(t, s.Participant(), o)
 		held, err := c.Acquire(t.Context(), "invoice/1")
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +145,7 @@ func TestOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, read := metrics(t, nil)
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), o), open(t, s.Driver(), o)
+		c, other := open(t, s.Participant(), o), open(t, s.Participant(), o)
 		limited, err := c.Acquire(t.Context(), "secret/1", pawl.MaxHold(2*time.Second))
 		if err != nil {
 			t.Fatal(err)
@@ -182,7 +185,7 @@ func TestOutcomes(t *testing.T) {
 func TestEveryInstrument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, read := metrics(t, first)
-		d := &news{Driver: new(memlock.Store).Driver()}
+		d := &news{Store: new(memlock.Store).Participant()}
 		c := open(t, d, o)
 		l, err := c.Acquire(t.Context(), "a")
 		if err != nil {

@@ -45,28 +45,15 @@ func text(s sdk.ReadOnlySpan, parents map[string]string) string {
 
 // deaf is a store that does not answer renewals while it is away.
 type deaf struct {
-	driver.Driver
+	driver.Store
 	away atomic.Bool
 }
 
-type deafGrant struct {
-	driver.Grant
-	d *deaf
-}
-
-func (d *deaf) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.Driver.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
+func (d *deaf) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	if d.away.Load() {
+		return driver.Renewal{}, driver.ErrUnavailable
 	}
-	return deafGrant{g, d}, nil
-}
-
-func (g deafGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	if g.d.away.Load() {
-		return 0, driver.ErrUnavailable
-	}
-	return g.Grant.Renew(ctx, ttl)
+	return d.Store.Renew(ctx, l, ttl)
 }
 
 // wantSpans compares the spans, in any order: each client has a goroutine that tells its events.
@@ -94,11 +81,11 @@ func TestSpans(t *testing.T) {
 		provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
 		o := otelpawl.Traces(&otelpawl.Options{Class: first, TracerProvider: provider})
 		s := new(memlock.Store)
-		c, err := pawl.New(s.Driver(), &pawl.Options{Observer: o, Holder: pawl.Holder{Who: "the first", PID: 7, Command: "test"}})
+		c, err := pawl.New(s.Participant(), &pawl.Options{Observer: o, Holder: pawl.Holder{Who: "the first", PID: 7, Command: "test"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := open(t, s.Driver(), o)
+		other := open(t, s.Participant(), o)
 		ctx, span := provider.Tracer("test").Start(t.Context(), "work")
 		held, err := c.TryAcquire(ctx, "invoice/secret")
 		if err != nil {
@@ -136,7 +123,7 @@ func TestSpanOfALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
 		o := otelpawl.Traces(&otelpawl.Options{Names: true, TracerProvider: sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))})
-		d := &deaf{Driver: new(memlock.Store).Driver()}
+		d := &deaf{Store: new(memlock.Store).Participant()}
 		l, err := open(t, d, o).TryAcquire(t.Context(), "deploy")
 		if err != nil {
 			t.Fatal(err)

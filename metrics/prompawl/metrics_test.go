@@ -26,13 +26,16 @@ func first(name string) string {
 
 // news is a store that reports what the test tells it.
 type news struct {
-	driver.Driver
+	driver.Store
 	tell func(driver.News)
 }
 
-func (n *news) OnNews(f func(driver.News)) { n.tell = f }
+func (n *news) Listen(f func(driver.Event)) {
+	n.Store.Listen(f)
+	n.tell = func(news driver.News) { f(driver.Event{Kind: driver.Told, News: news}) }
+}
 
-func open(t *testing.T, d driver.Driver, m *prompawl.Metrics) *pawl.Client {
+func open(t *testing.T, d driver.Store, m *prompawl.Metrics) *pawl.Client {
 	t.Helper()
 	c, err := pawl.New(d, &pawl.Options{TTL: 9 * time.Second, Observer: m.Observer()})
 	if err != nil {
@@ -65,7 +68,7 @@ func TestOneHoldsAndOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := prompawl.New(&prompawl.Options{Class: first})
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), m), open(t, s.Driver(), m)
+		c, other := open(t, s.Participant(), m), open(t, s.Participant(), m)
 		held := acquire(t, c, "invoice/1")
 		done := make(chan struct{})
 		go func() {
@@ -144,7 +147,7 @@ func TestOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := prompawl.New(nil)
 		s := new(memlock.Store)
-		c, other := open(t, s.Driver(), m), open(t, s.Driver(), m)
+		c, other := open(t, s.Participant(), m), open(t, s.Participant(), m)
 		limited := acquire(t, c, "secret/1", pawl.MaxHold(2*time.Second))
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -210,7 +213,7 @@ func TestOutcomes(t *testing.T) {
 func TestRenewalMargin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := prompawl.New(nil)
-		l := acquire(t, open(t, new(memlock.Store).Driver(), m), "a")
+		l := acquire(t, open(t, new(memlock.Store).Participant(), m), "a")
 		time.Sleep(100 * time.Second)
 		n, sum := histogram(t, m, "pawl_renewal_margin_ratio", "")
 		if mean := sum / float64(n); n < 30 || mean < 0.65 || mean > 0.7 {
@@ -226,7 +229,7 @@ func TestRenewalMargin(t *testing.T) {
 func TestNewsOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := prompawl.New(nil)
-		d := &news{Driver: new(memlock.Store).Driver()}
+		d := &news{Store: new(memlock.Store).Participant()}
 		open(t, d, m)
 		d.tell(driver.News{Server: "redis-7", Step: -time.Hour})
 		d.tell(driver.News{Server: "redis-7", Step: time.Second})

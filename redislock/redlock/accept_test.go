@@ -165,7 +165,7 @@ func crashedNode(t *testing.T, guarded, shared bool) {
 	f[3].kill()
 	f[4].kill()
 	client1 := dialFleet(t, f, opts)
-	var g driver.Grant
+	var g *grant
 	var err error
 	for range 3 { // on a machine that stood still, none of the nodes has answered in time
 		req := long()
@@ -315,7 +315,7 @@ func TestServersWithoutMemory(t *testing.T) {
 	for _, s := range f {
 		s.do("config", "set", "maxmemory", "1")
 	}
-	for _, g := range []driver.Grant{g, r} {
+	for _, g := range []*grant{g, r} {
 		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 			t.Errorf("Renew = %v", err)
 		}
@@ -325,7 +325,7 @@ func TestServersWithoutMemory(t *testing.T) {
 	if _, err := d.TryAcquire(t.Context(), other); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "maxmemory") {
 		t.Errorf("TryAcquire = %v; want ErrUnavailable and a word about maxmemory", err)
 	}
-	for _, g := range []driver.Grant{g, r} {
+	for _, g := range []*grant{g, r} {
 		if err := g.Release(t.Context()); err != nil {
 			t.Errorf("Release = %v", err)
 		}

@@ -290,8 +290,8 @@ func waitOf(s nodewire.State, shared bool) time.Duration {
 	return left
 }
 
-// TryAcquire implements driver.Driver.
-func (d *Driver) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+// TryAcquire asks once, and again if others ask at the same time.
+func (d *Driver) TryAcquire(ctx context.Context, req *driver.Request) (*grant, error) {
 	if err := d.usable(ctx, req); err != nil {
 		return nil, err
 	}

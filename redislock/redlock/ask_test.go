@@ -50,7 +50,7 @@ func try(t *testing.T, d *Driver) *grant {
 		t.Fatalf("TryAcquire = %v; want a grant", err)
 	}
 	synctest.Wait() // for the nodes behind the quorum
-	return g.(*grant)
+	return g
 }
 
 // others gives the locks of some masters to somebody else.

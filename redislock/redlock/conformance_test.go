@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
@@ -99,19 +99,27 @@ func (l *linked) setCut(cut bool) {
 	l.cut = cut
 }
 
-func TestConformanceInMemory(t *testing.T) {
+// memoryWire is the wire of a participant.
+type memoryWire struct {
+	driver.Store
+	links *linked
+}
+
+// TestWireInMemory runs the suite on nodes in memory.
+func TestWireInMemory(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			drivertest.Run(t, drivertest.Harness{
+			wiretest.Run(t, wiretest.Harness{
+				Except: unmoved,
 				Bubble: synctest.Test,
-				Golden: fmt.Sprintf("testdata/conformance-memory-%d.txt", n),
-				Start: func(testing.TB) drivertest.Store {
+				Golden: "testdata/wire-memory.txt",
+				Start: func(testing.TB) wiretest.Service {
 					all := masters(n)
 					for _, m := range all {
 						m.maxTTL = time.Hour
 					}
-					return drivertest.Store{
-						Open: func(t testing.TB) driver.Driver {
+					return wiretest.Service{
+						Open: func(t testing.TB) driver.Store {
 							l := new(linked)
 							var ns []nodewire.Node
 							for _, m := range all {
@@ -123,14 +131,14 @@ func TestConformanceInMemory(t *testing.T) {
 							if l.Driver, err = NewDriverFor(t.Context(), ns, opts); err != nil {
 								t.Fatal(err)
 							}
-							return l
+							return &memoryWire{l.Wire(), l}
 						},
-						Crash: func(t testing.TB, d driver.Driver) {
-							d.(*linked).setCut(true)
-							t.Cleanup(func() { d.Close() }) // so that its goroutines end
+						Crash: func(t testing.TB, s driver.Store) {
+							s.(*memoryWire).links.setCut(true)
+							t.Cleanup(func() { s.Close() }) // so that its goroutines end
 						},
-						Cut:  func(_ testing.TB, d driver.Driver) { d.(*linked).setCut(true) },
-						Heal: func(_ testing.TB, d driver.Driver) { d.(*linked).setCut(false) },
+						Cut:  func(_ testing.TB, s driver.Store) { s.(*memoryWire).links.setCut(true) },
+						Heal: func(_ testing.TB, s driver.Store) { s.(*memoryWire).links.setCut(false) },
 					}
 				},
 			})

@@ -117,7 +117,7 @@ func TestCrowdOfReaders(t *testing.T) {
 			wan(all, 200*time.Microsecond, uint64(n))
 			g := try(t, start(t, all, nil))
 			var ds []*Driver
-			var got []<-chan driver.Grant
+			var got []<-chan *grant
 			for range readers {
 				d := start(t, all, nil)
 				ds = append(ds, d)

@@ -64,13 +64,6 @@ type Driver struct {
 }
 
 var (
-	_ driver.Queuer    = (*Driver)(nil)
-	_ driver.Inspector = (*Driver)(nil)
-	_ driver.Reporter  = (*Driver)(nil)
-	_ driver.Describer = (*Driver)(nil)
-)
-
-var (
 	// ErrNotIndependent is the error of a Status that says that a node cannot be one
 	// of N independent masters: it is a replica, or part of a cluster.
 	ErrNotIndependent = errors.New("not an independent master")
@@ -165,7 +158,7 @@ func (d *Driver) Stats() Stats {
 	return Stats{d.grants.Load(), d.rounds.Load(), d.splits.Load(), d.looks.Load()}
 }
 
-// Guarantees implements driver.Driver.
+// Guarantees says what the store promises.
 //
 // SurvivesRestart is false although no restart gives a name to a second holder: if
 // a majority restarts without persistence, holders lose their leases.
@@ -251,7 +244,7 @@ func (d *Driver) logged(err error) {
 	}
 }
 
-// Close implements driver.Driver. It waits until requests that are under way have
+// Close implements driver.Store. It waits until requests that are under way have
 // ended, for one node timeout at most.
 func (d *Driver) Close() error {
 	d.mu.Lock()

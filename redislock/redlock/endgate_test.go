@@ -25,9 +25,9 @@ func fill(t *testing.T, d *Driver, c class) {
 }
 
 // many returns leases of names of their own.
-func many(t *testing.T, d *Driver, n int, ttl time.Duration) []driver.Grant {
+func many(t *testing.T, d *Driver, n int, ttl time.Duration) []*grant {
 	t.Helper()
-	all := make([]driver.Grant, n)
+	all := make([]*grant, n)
 	var wait sync.WaitGroup
 	for i := range all {
 		wait.Go(func() {

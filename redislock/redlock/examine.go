@@ -13,9 +13,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-var _ driver.Examiner = (*Driver)(nil)
-
-// Examine implements driver.Examiner.
+// Examine implements driver.Store.
 func (d *Driver) Examine(ctx context.Context) []driver.Finding {
 	var found []driver.Finding
 	var servers []*epoch.Server

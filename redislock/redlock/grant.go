@@ -24,15 +24,13 @@ type grant struct {
 	loss  storekit.Loss
 }
 
-var _ driver.Notifier = (*grant)(nil)
-
-// Token implements driver.Grant.
+// Token returns the fencing token.
 func (g *grant) Token() uint64 { return g.token }
 
-// Since implements driver.Grant.
+// Since returns the instant from which the TTL counts.
 func (g *grant) Since() driver.Instant { return g.since }
 
-// Renew implements driver.Grant. A quorum has to have the lock, and to confirm that
+// Renew makes the TTL start anew. A quorum has to have the lock, and to confirm that
 // while the lease is still trusted: before a later answer somebody else may have had a
 // lease. Nodes that have lost the lock get it back if they may.
 func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
@@ -111,7 +109,7 @@ func (g *grant) lose(why *driver.LostError) error {
 	return g.loss.Note(why)
 }
 
-// OnLost implements driver.Notifier.
+// OnLost calls f when the lease has been lost.
 func (g *grant) OnLost(f func(error)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -149,7 +147,7 @@ func (d *Driver) forget(g *grant) {
 	delete(d.held, g.lease)
 }
 
-// Release implements driver.Grant. It returns when a quorum has answered, and goes on
+// Release ends the lease. It returns when a quorum has answered, and goes on
 // with the others in the background.
 func (g *grant) Release(ctx context.Context) error {
 	if err := g.d.enter(ctx, ending); err != nil {
@@ -220,3 +218,14 @@ func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, e
 
 // unheard makes err one of a request that may have been carried out.
 func unheard(err error) error { return fmt.Errorf("%w: %v", driver.ErrUncertain, err) }
+
+// left returns the TTL that keeps the lease for as long as it is trusted, and no longer.
+func (g *grant) left() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	left := g.until.Sub(driver.Now())
+	if left <= 0 {
+		return 0
+	}
+	return min((left+driver.Drift(0))*100/99, g.d.maxTTL)
+}

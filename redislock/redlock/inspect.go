@@ -114,7 +114,7 @@ func (d *Driver) describe(name string, states []nodewire.State) *driver.Info {
 	return i
 }
 
-// Inspect implements driver.Inspector. Of the waiters it tells those for an exclusive lease who are in
+// Inspect implements driver.Store. Of the waiters it tells those for an exclusive lease who are in
 // the queues: not the readers, nor those who wait for readers. Since when is not known.
 func (d *Driver) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	views, err := d.view(ctx, []string{name})
@@ -124,7 +124,7 @@ func (d *Driver) Inspect(ctx context.Context, name string) (*driver.Info, error)
 	return d.describe(name, views[0]), nil
 }
 
-// List implements driver.Inspector.
+// List implements driver.Store.
 func (d *Driver) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
 	if err := d.usable(ctx, nil); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 	return slices.Compact(all), d.heard(failed)
 }
 
-// Break implements driver.Inspector. The holder learns of it from a node's message, or
+// Break implements driver.Store. The holder learns of it from a node's message, or
 // at its next renewal.
 func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	views, err := d.view(ctx, []string{name})

@@ -6,11 +6,14 @@ package redlock
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/linear"
 )
 
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
-	linear.Run(t, harness(3, 2*suiteTTL))
+	h := harness(3, 5*time.Second)
+	h.TTL = 2 * time.Second
+	linear.Run(t, h)
 }

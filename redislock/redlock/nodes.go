@@ -220,7 +220,7 @@ func (d *Driver) statuses(ctx context.Context) []Status {
 	return all
 }
 
-// Describe implements driver.Describer. The store grants nothing while so many nodes
+// Describe implements driver.Store. The store grants nothing while so many nodes
 // are in quarantine that no quorum is left.
 func (d *Driver) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	if err := d.usable(ctx, nil); err != nil {

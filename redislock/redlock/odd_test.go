@@ -161,7 +161,7 @@ func TestTwoSpellings(t *testing.T) {
 				d, err := NewDriver(t.Context(), url, opts)
 				if err == nil {
 					defer d.Close()
-					var g driver.Grant
+					var g *grant
 					if g, err = d.Acquire(t.Context(), lasting("job", 5*time.Second)); err == nil {
 						err = g.Release(t.Context())
 					}
@@ -183,7 +183,7 @@ func TestFirstUse(t *testing.T) {
 	for range 5 {
 		opts := withMaxTTL(5 * time.Second)
 		f := startFleet(t, 5, withMaxTTL(5*time.Second))
-		grants := make(chan driver.Grant)
+		grants := make(chan *grant)
 		for _, url := range []string{f[:3].url(), f.url()} {
 			d := openDriver(t, url, opts)
 			go func() {

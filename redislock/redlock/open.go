@@ -43,11 +43,11 @@ import (
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	own := opts.Options.Options
-	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return openInto(ctx, url, opts, &own) }, &own)
+	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return openInto(ctx, url, opts, &own) }, &own)
 }
 
 // openInto is NewDriver, and notes in own what the URL says.
-func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options) (driver.Driver, error) {
+func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options) (driver.Store, error) {
 	d, o, err := open(ctx, url, opts)
 	if o != nil {
 		*own = o.Options.Options
@@ -55,7 +55,7 @@ func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options)
 	if err != nil {
 		return nil, err
 	}
-	return d, nil
+	return d.Wire(), nil
 }
 
 // NewDriver returns the driver of a client of the N masters at url, for callers that

@@ -88,7 +88,7 @@ func (d *Driver) await(ctx context.Context, wake <-chan struct{}, pause time.Dur
 // now returns the wall clock in microseconds.
 func (d *Driver) now() uint64 { return uint64(max(d.clock().UnixMicro(), 1)) }
 
-// OnNews implements driver.Reporter.
+// OnNews calls f with what is told of the nodes.
 func (d *Driver) OnNews(f func(driver.News)) { d.news.To(f) }
 
 // tellShut says, once a minute, that nodes grant nothing.

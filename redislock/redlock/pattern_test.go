@@ -35,7 +35,7 @@ func TestPattern(t *testing.T) {
 	if infos, err := d.List(t.Context(), ""); err != nil || len(infos) != 1 || infos[0].Name != name {
 		t.Errorf("List = %v, %v; want %s", infos, err, name)
 	}
-	got := make(chan driver.Grant)
+	got := make(chan *grant)
 	go func() {
 		g, err := d.Acquire(t.Context(), req)
 		if err != nil {

@@ -4,6 +4,7 @@ package redlock
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,18 +15,26 @@ import (
 
 // paused stands still once, when the driver has granted.
 type paused struct {
-	*Driver
+	driver.Store
 	pause func()
+	once  sync.Once
 }
 
-func (p *paused) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := p.Driver.Acquire(ctx, req)
-	if g != nil && p.pause != nil {
-		pause := p.pause
-		p.pause = nil
-		pause()
+func (p *paused) Listen(f func(driver.Event)) {
+	p.Store.Listen(func(e driver.Event) {
+		if e.Kind == driver.Granted {
+			p.once.Do(p.pause)
+		}
+		f(e)
+	})
+}
+
+func (p *paused) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	ans, err := p.Store.Ask(ctx, req)
+	if ans.Granted {
+		p.once.Do(p.pause)
 	}
-	return g, err
+	return ans, err
 }
 
 // TestPausedAfterTurn: a process stands still when it was handed a lease, until that is over. The
@@ -37,7 +46,7 @@ func TestPausedAfterTurn(t *testing.T) {
 		wan(all, 200*time.Microsecond, 1)
 		x := try(t, start(t, all, nil))
 		all[2].set(always(fault{lost: true}))
-		d := &paused{Driver: start(t, all, nil), pause: func() {
+		d := &paused{Store: start(t, all, nil).Wire(), pause: func() {
 			time.Sleep(15 * time.Second)
 			wan(all, 200*time.Microsecond, 2)
 			all[1].set(always(fault{refused: true}))

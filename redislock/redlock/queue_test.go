@@ -25,9 +25,9 @@ func TestHandOver(t *testing.T) {
 			const waiters, way = 8, 200 * time.Microsecond
 			all := masters(n)
 			wan(all, way, uint64(n))
-			var g driver.Grant = try(t, start(t, all, nil))
+			var g *grant = try(t, start(t, all, nil))
 			var ds []*Driver
-			var got []<-chan driver.Grant
+			var got []<-chan *grant
 			for range waiters {
 				d := start(t, all, nil)
 				ds = append(ds, d)
@@ -68,7 +68,7 @@ func TestHandOver(t *testing.T) {
 				if g.Token() <= token {
 					t.Errorf("%d nodes: token %d after %d", n, g.Token(), token)
 				}
-				if left := g.(*grant).until.Sub(driver.Now()); left > claimFor || left < claimFor/2 {
+				if left := g.until.Sub(driver.Now()); left > claimFor || left < claimFor/2 {
 					t.Errorf("%d nodes: the grant is trusted for %v; want the claim", n, left)
 				}
 			}
@@ -96,20 +96,20 @@ func TestOrderOfPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)
 		wan(all, 200*time.Microsecond, 1)
-		wait := func() <-chan driver.Grant {
+		wait := func() <-chan *grant {
 			got := acquire(t.Context(), start(t, all, nil), renewing())
 			time.Sleep(20 * time.Millisecond)
 			return got
 		}
-		var g driver.Grant = try(t, start(t, all, nil))
-		early := []<-chan driver.Grant{wait(), wait()}
+		var g *grant = try(t, start(t, all, nil))
+		early := []<-chan *grant{wait(), wait()}
 		g.Release(t.Context())
 		select {
 		case g = <-early[0]:
 			early = early[1:]
 		case g = <-early[1]:
 		}
-		var late []<-chan driver.Grant
+		var late []<-chan *grant
 		for range 6 {
 			late = append(late, wait())
 		}
@@ -212,7 +212,7 @@ func TestLateTurn(t *testing.T) {
 			if err := g.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			next := (<-got).(*grant)
+			next := <-got
 			if rounds := d.Stats().Rounds - before; rounds != 1 {
 				t.Errorf("late %t: %d rounds of proposals; want one", late, rounds)
 			}
@@ -270,7 +270,7 @@ func TestNodesDisagree(t *testing.T) {
 		began := driver.Now()
 		g.Release(t.Context())
 		for range 2 {
-			var next driver.Grant
+			var next *grant
 			select {
 			case next = <-a:
 			case next = <-b:

@@ -6,13 +6,14 @@ package redlock
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 )
 
 // participant is a driver with links that can be cut.
@@ -67,47 +68,42 @@ func (s *redis) left(prefix string) (keys []string) {
 	return keys
 }
 
-const (
-	suiteTTL   = 2 * time.Second
-	suiteSlack = 1500 * time.Millisecond
-)
+const suiteTTL = 5 * time.Second
 
-var suiteMaxTTL = drivertest.LongTTL(suiteTTL, suiteSlack) // the longest that the suite asks for
-
-// harness is for n servers and leases of at most maxTTL, for which servers that were
-// restarted grant nothing.
-func harness(n int, maxTTL time.Duration) drivertest.Harness {
-	opts := &Options{NodeTimeout: time.Second}
-	opts.MaxTTL, opts.TTL = maxTTL, suiteTTL
-	return suite(n, maxTTL, func(t testing.TB) drivertest.Store {
-		_, store := storeOf(t, n, opts)
-		return store
-	})
+// realWire is the wire of a participant with links that can be cut.
+type realWire struct {
+	driver.Store
+	p *participant
 }
 
-// suite is a harness with the times of real servers.
-func suite(n int, maxTTL time.Duration, start func(testing.TB) drivertest.Store) drivertest.Harness {
-	return drivertest.Harness{
-		Start:     start,
-		TTL:       suiteTTL,
-		Slack:     suiteSlack,
-		Pause:     30 * time.Millisecond,
-		Recovery:  maxTTL,
-		Histories: 8,
-		Parallel:  true,
-		Golden:    fmt.Sprintf("testdata/conformance-%d.txt", n),
+// harness is for n servers. Those that were restarted grant nothing for maxTTL.
+func harness(n int, maxTTL time.Duration) wiretest.Harness {
+	opts := &Options{NodeTimeout: time.Second}
+	opts.MaxTTL, opts.TTL = maxTTL, suiteTTL
+	return wiretest.Harness{
+		Except: unmoved,
+		Start: func(t testing.TB) wiretest.Service {
+			_, s := serviceOf(t, n, opts)
+			return s
+		},
+		TTL:      suiteTTL,
+		Recovery: maxTTL,
+		Parallel: true,
+		Golden:   "testdata/wire.txt",
 	}
 }
 
-// storeOf is n servers, for participants whose links can be cut.
-func storeOf(t testing.TB, n int, opts *Options) (fleet, drivertest.Store) {
+// serviceOf is n servers, for participants whose links can be cut.
+func serviceOf(t testing.TB, n int, opts *Options) (fleet, wiretest.Service) {
 	f := startFleet(t, n, opts)
 	f.name(t, opts)
-	return f, drivertest.Store{
-		Open: func(t testing.TB) driver.Driver { return openThrough(t, f, opts) },
-		Late: func(t testing.TB, late time.Duration) driver.Driver { return openSlow(t, f, opts, late) },
-		Crash: func(_ testing.TB, d driver.Driver) {
-			for _, l := range d.(*participant).links {
+	return f, wiretest.Service{
+		Open: func(t testing.TB) driver.Store {
+			p := openThrough(t, f, opts)
+			return &realWire{p.Wire(), p}
+		},
+		Crash: func(_ testing.TB, s driver.Store) {
+			for _, l := range s.(*realWire).p.links {
 				l.Close()
 			}
 		},
@@ -116,8 +112,8 @@ func storeOf(t testing.TB, n int, opts *Options) (fleet, drivertest.Store) {
 				s.restart()
 			}
 		},
-		Cut:  func(_ testing.TB, d driver.Driver) { d.(*participant).set(drivertest.BlackHole) },
-		Heal: func(_ testing.TB, d driver.Driver) { d.(*participant).set(drivertest.Healthy) },
+		Cut:  func(_ testing.TB, s driver.Store) { s.(*realWire).p.set(drivertest.BlackHole) },
+		Heal: func(_ testing.TB, s driver.Store) { s.(*realWire).p.set(drivertest.Healthy) },
 		Left: func(_ testing.TB, prefix string) (keys []string) {
 			for _, s := range f {
 				keys = append(keys, s.left(prefix)...)
@@ -127,13 +123,34 @@ func storeOf(t testing.TB, n int, opts *Options) (fleet, drivertest.Store) {
 	}
 }
 
-// testConformance starts n servers for all tests but those that restart theirs.
-func testConformance(t *testing.T, n int) {
+// testWire starts n servers for all checks but those that restart theirs.
+func testWire(t *testing.T, n int) {
 	t.Parallel()
-	h := harness(n, suiteMaxTTL)
-	h.Start = drivertest.Shared(t, h.Start, harness(n, drivertest.RestartTTL(suiteTTL, suiteSlack)).Start)
-	drivertest.Run(t, h)
+	h := harness(n, time.Minute)
+	restarts := harness(n, suiteTTL).Start
+	all := h.Start(t)
+	h.Start = func(t testing.TB) wiretest.Service {
+		if strings.Contains(t.Name(), "restart") {
+			return restarts(t)
+		}
+		return all
+	}
+	h.Recovery = suiteTTL
+	wiretest.Run(t, h)
 }
 
-func TestConformance3(t *testing.T) { testConformance(t, 3) }
-func TestConformance5(t *testing.T) { testConformance(t, 5) }
+func TestWire3(t *testing.T) { testWire(t, 3) }
+func TestWire5(t *testing.T) { testWire(t, 5) }
+
+// TestClients: clients, package participant and this wire fit together.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3, patient())
+	wiretest.RunClients(t, wiretest.Clients{Open: func(t testing.TB) *pawl.Client {
+		c, err := Open(context.Background(), f.url(), patient())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}})
+}

@@ -27,7 +27,7 @@ func tryShared(t *testing.T, d *Driver) *grant {
 		t.Fatalf("TryAcquire of a reader = %v; want a grant", err)
 	}
 	synctest.Wait()
-	return g.(*grant)
+	return g
 }
 
 // refused checks that d does not get what req asks for.
@@ -40,8 +40,8 @@ func refused(t *testing.T, d *Driver, req *driver.Request) {
 }
 
 // acquire waits in the background.
-func acquire(ctx context.Context, d *Driver, req *driver.Request) <-chan driver.Grant {
-	got := make(chan driver.Grant, 1)
+func acquire(ctx context.Context, d *Driver, req *driver.Request) <-chan *grant {
+	got := make(chan *grant, 1)
 	go func() {
 		g, _ := d.Acquire(ctx, req)
 		got <- g

@@ -208,7 +208,7 @@ func TestNeverAnswered(t *testing.T) {
 			all := masters(3)
 			d := start(t, all, nil)
 			d.met.Store(false)
-			locks, err := pawl.New(d, nil)
+			locks, err := pawl.New(d.Wire(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

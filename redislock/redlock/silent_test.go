@@ -66,7 +66,7 @@ func tryReq(t *testing.T, d *Driver) *grant {
 	if err != nil {
 		t.Fatalf("TryAcquire = %v; want a grant", err)
 	}
-	return g.(*grant)
+	return g
 }
 
 // TestDebtsAreBounded: a node that never comes back costs little memory.

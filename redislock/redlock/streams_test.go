@@ -38,7 +38,7 @@ func TestReadersBearAMinority(t *testing.T) {
 		t.Fatal(err)
 	}
 	f[4].kill()
-	for _, g := range []driver.Grant{first, second} {
+	for _, g := range []*grant{first, second} {
 		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 			t.Errorf("Renew = %v", err)
 		}

@@ -13,6 +13,6 @@ import (
 func init() { pawl.Register("redlock", openByURL) }
 
 // openByURL is Open for pawl.Open.
-func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
+func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Store, error) {
 	return openInto(ctx, url, &Options{Options: redislock.Options{Options: *opts}}, opts)
 }

@@ -17,9 +17,9 @@ import (
 // holder has lost and wants back. All waiters also look when the locks of a quorum must
 // have expired, and every lookEvery, in case a message was lost.
 
-// Acquire implements driver.Queuer. It goes on through an outage for a TTL. If a quorum of nodes
+// Acquire waits until the name is granted. It goes on through an outage for a TTL. If a quorum of nodes
 // has never answered this participant, it ends when too many refuse connections, or after the connect timeout.
-func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (*grant, error) {
 	if err := d.usable(ctx, req); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ package linear
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,13 +12,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // broken is a participant in package memlock with a mistake. Nil makes none.
 type broken struct {
-	driver.Queuer
+	driver.Store
 	mistake *mistake
 }
 
@@ -27,99 +26,71 @@ type mistake struct {
 	apart   bool // each participant has a store of its own
 	request func(*driver.Request)
 	token   func(uint64) uint64
-	release func(driver.Grant) error
-	renew   func(driver.Grant, time.Duration) (driver.Instant, error)
-	lower   func(driver.Grant) error // instead of Downgrade
-	breakIt func(d driver.Inspector, name, lease string) error
+	release func(s driver.Store, l driver.Ref) (bool, error)
+	renew   func(s driver.Store, l driver.Ref, ttl time.Duration) (driver.Renewal, error)
+	lower   func(s driver.Store, name, lease string) // instead of a downgrade
+	breakIt func(s driver.Store, name, lease string) error
 	refuse  func() bool
 }
 
-// The methods of driver.Inspector, which are not seen through driver.Queuer.
-func (b *broken) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	return b.Queuer.(driver.Inspector).Inspect(ctx, name)
+// Caps says that leases are not kept: their mistakes are to be met.
+func (b *broken) Caps() driver.Caps {
+	c := b.Store.Caps()
+	c.Keeps = false
+	return c
 }
 
-func (b *broken) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	return b.Queuer.(driver.Inspector).List(ctx, prefix)
+func (b *broken) Listen(f func(driver.Event)) {
+	b.Store.Listen(func(e driver.Event) {
+		if e.Kind != driver.Lost { // it hears no news, so that the mistakes of renewals are met
+			e.Grant = b.changed(e.Grant)
+			f(e)
+		}
+	})
+}
+
+func (b *broken) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	other := *req
+	switch {
+	case b.mistake.refuse != nil && !req.Queue && b.mistake.refuse():
+		return driver.Answer{Holders: []driver.Held{{Lease: "nobody"}}}, nil
+	case req.Instead != "" && b.mistake.lower != nil:
+		b.mistake.lower(b.Store, req.Name, req.Instead)
+		return driver.Answer{Granted: true, Token: 1 << 50, Since: driver.Now()}, nil
+	case b.mistake.request != nil:
+		b.mistake.request(&other)
+	}
+	ans, err := b.Store.Ask(ctx, &other)
+	return b.changed(ans), err
+}
+
+func (b *broken) changed(ans driver.Answer) driver.Answer {
+	if b.mistake.token != nil && ans.Token != 0 {
+		ans.Token = b.mistake.token(ans.Token)
+	}
+	return ans
+}
+
+func (b *broken) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
+	if b.mistake.release != nil {
+		return b.mistake.release(b.Store, l)
+	}
+	return b.Store.End(ctx, l, how)
+}
+
+func (b *broken) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	if b.mistake.renew != nil {
+		return b.mistake.renew(b.Store, l, ttl)
+	}
+	return b.Store.Renew(ctx, l, ttl)
 }
 
 func (b *broken) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	in := b.Queuer.(driver.Inspector)
 	if b.mistake.breakIt != nil {
-		return b.mistake.breakIt(in, name, lease)
+		return b.mistake.breakIt(b.Store, name, lease)
 	}
-	return in.Break(ctx, name, lease, by, why)
+	return b.Store.Break(ctx, name, lease, by, why)
 }
-
-func (b *broken) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	if b.mistake.refuse != nil && b.mistake.refuse() {
-		return nil, driver.ErrHeld
-	}
-	return b.grant(b.Queuer.TryAcquire(ctx, b.changed(req)))
-}
-
-func (b *broken) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return b.grant(b.Queuer.Acquire(ctx, b.changed(req)))
-}
-
-func (b *broken) changed(req *driver.Request) *driver.Request {
-	if b.mistake.request == nil {
-		return req
-	}
-	other := *req
-	b.mistake.request(&other)
-	return &other
-}
-
-func (b *broken) grant(g driver.Grant, err error) (driver.Grant, error) {
-	if g == nil {
-		return nil, err
-	}
-	return &brokenGrant{g, b.mistake}, err
-}
-
-// brokenGrant hears no news and is not passed on, so that its mistakes are met.
-type brokenGrant struct {
-	driver.Grant
-	mistake *mistake
-}
-
-func (g *brokenGrant) Token() uint64 {
-	if g.mistake.token != nil {
-		return g.mistake.token(g.Grant.Token())
-	}
-	return g.Grant.Token()
-}
-
-func (g *brokenGrant) Release(ctx context.Context) error {
-	if g.mistake.release != nil {
-		return g.mistake.release(g.Grant)
-	}
-	return g.Grant.Release(ctx)
-}
-
-func (g *brokenGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	if g.mistake.renew != nil {
-		return g.mistake.renew(g.Grant, ttl)
-	}
-	return g.Grant.Renew(ctx, ttl)
-}
-
-func (g *brokenGrant) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	if g.mistake.lower != nil {
-		return next{g}, g.mistake.lower(g.Grant)
-	}
-	shared, err := g.Grant.(driver.Downgrader).Downgrade(ctx, req)
-	if shared == nil {
-		return nil, err
-	}
-	return &brokenGrant{shared, g.mistake}, err
-}
-
-// next is a grant with the next token.
-type next struct{ driver.Grant }
-
-func (g next) Token() uint64 { return g.Grant.Token() + 1 }
 
 // noted is a testing.TB whose failures are noted and fail nothing.
 type noted struct {
@@ -142,12 +113,7 @@ const (
 
 // TestBrokenDrivers: each mistake is found in a run, and nothing is found without one.
 func TestBrokenDrivers(t *testing.T) {
-	done := func(err error) error {
-		if errors.Is(err, driver.ErrLost) {
-			return nil
-		}
-		return err
-	}
+	bg := context.Background()
 	for name, c := range map[string]struct {
 		mistake mistake
 		faults  bool
@@ -164,33 +130,38 @@ func TestBrokenDrivers(t *testing.T) {
 				r.Slots++
 			}
 		}}, found: unordered},
-		"tokens repeat":                {mistake: mistake{token: func(t uint64) uint64 { return t / 2 }}, found: unordered},
-		"tokens fall":                  {mistake: mistake{token: func(t uint64) uint64 { return 1<<40 - t }}, found: unordered},
-		"release says nothing of loss": {mistake: mistake{release: func(g driver.Grant) error { return done(g.Release(context.Background())) }}, names: 20, found: unordered},
-		"renewal says nothing of loss": {mistake: mistake{renew: func(g driver.Grant, ttl time.Duration) (driver.Instant, error) {
-			now := driver.Now()
-			_, err := g.Renew(context.Background(), ttl)
-			return now, done(err)
+		"tokens repeat": {mistake: mistake{token: func(t uint64) uint64 { return t / 2 }}, found: unordered},
+		"tokens fall":   {mistake: mistake{token: func(t uint64) uint64 { return 1<<40 - t }}, found: unordered},
+		"release says nothing of loss": {mistake: mistake{release: func(s driver.Store, l driver.Ref) (bool, error) {
+			_, err := s.End(bg, l, driver.End{})
+			return true, err
 		}}, names: 20, found: unordered},
-		"downgrade releases":     {mistake: mistake{lower: func(g driver.Grant) error { return g.Release(context.Background()) }}, found: unordered},
-		"downgrade does nothing": {mistake: mistake{lower: func(driver.Grant) error { return nil }}, found: unordered},
-		"break does nothing":     {mistake: mistake{breakIt: func(driver.Inspector, string, string) error { return nil }}, found: unordered},
-		"break breaks another": {mistake: mistake{breakIt: func(d driver.Inspector, name, lease string) error {
+		"renewal says nothing of loss": {mistake: mistake{renew: func(s driver.Store, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+			now := driver.Now()
+			_, _ = s.Renew(bg, l, ttl)
+			return driver.Renewal{Since: now}, nil
+		}}, names: 20, found: unordered},
+		"downgrade releases": {mistake: mistake{lower: func(s driver.Store, name, lease string) {
+			_, _ = s.End(bg, driver.Ref{Name: name, Lease: lease}, driver.End{})
+		}}, found: unordered},
+		"downgrade does nothing": {mistake: mistake{lower: func(driver.Store, string, string) {}}, found: unordered},
+		"break does nothing":     {mistake: mistake{breakIt: func(driver.Store, string, string) error { return nil }}, found: unordered},
+		"break breaks another": {mistake: mistake{breakIt: func(d driver.Store, name, lease string) error {
 			if info, err := d.Inspect(context.Background(), name); err == nil && len(info.Holders) > 0 {
 				_ = d.Break(context.Background(), name, info.Holders[0].Lease, &driver.Holder{}, "")
 			}
 			return driver.ErrReleased
 		}}, found: unordered},
 		"leases end too early": {mistake: mistake{request: func(r *driver.Request) { r.TTL /= 4 }}, faults: true, found: unordered},
-		"store forgets leases": {mistake: mistake{renew: func(g driver.Grant, _ time.Duration) (driver.Instant, error) {
-			_ = g.Release(context.Background())
-			return 0, &driver.LostError{Reason: driver.Gone}
+		"store forgets leases": {mistake: mistake{renew: func(s driver.Store, l driver.Ref, _ time.Duration) (driver.Renewal, error) {
+			_, _ = s.End(bg, l, driver.End{})
+			return driver.Renewal{}, &driver.LostError{Reason: driver.Gone}
 		}}, faults: true, found: tooEarly},
-		"some releases do nothing": {mistake: mistake{release: func(g driver.Grant) error {
-			if g.Token()%64 == 0 {
-				return nil
+		"some releases do nothing": {mistake: mistake{release: func(s driver.Store, l driver.Ref) (bool, error) {
+			if l.Lease[0] == 'a' {
+				return true, nil
 			}
-			return g.Release(context.Background())
+			return s.End(bg, l, driver.End{})
 		}}, found: unordered},
 		"refused by nobody": {mistake: mistake{refuse: func() bool { return time.Now().UnixNano()%16 == 0 }}, found: unordered},
 	} {
@@ -218,15 +189,15 @@ func found(t *testing.T, m *mistake, faults bool, names int) string {
 	if faults {
 		ttl = 400 * time.Millisecond
 	}
-	r := start(n, drivertest.Harness{
-		TTL: ttl, Slack: 100 * time.Millisecond,
-		Start: func(testing.TB) drivertest.Store {
+	r := start(n, wiretest.Harness{
+		TTL: ttl,
+		Start: func(testing.TB) wiretest.Service {
 			s := new(memlock.Store)
-			return drivertest.Store{Open: func(testing.TB) driver.Driver {
+			return wiretest.Service{Open: func(testing.TB) driver.Store {
 				if m.apart {
 					s = new(memlock.Store)
 				}
-				return &broken{s.Driver().(driver.Queuer), m}
+				return &broken{s.Participant(), m}
 			}}
 		},
 	})

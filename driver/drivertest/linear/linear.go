@@ -27,7 +27,6 @@ package linear
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"slices"
@@ -40,6 +39,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 )
 
 const (
@@ -58,12 +58,9 @@ const (
 
 // Run records runs on the store of h, and checks them. Of h it uses Start, TTL, Slack,
 // Recovery, and of Store all but Crash.
-func Run(t *testing.T, h drivertest.Harness) {
+func Run(t *testing.T, h wiretest.Harness) {
 	if h.TTL == 0 {
 		h.TTL = time.Second
-	}
-	if h.Slack == 0 {
-		h.Slack = time.Second
 	}
 	calls := 10000
 	if s := os.Getenv("LINEAR_OPERATIONS"); s != "" {
@@ -90,7 +87,7 @@ func Run(t *testing.T, h drivertest.Harness) {
 			t.Skipf("the store grants nothing for %v after a restart", h.Recovery)
 		}
 		r := start(t, h)
-		if r.store.Restart == nil {
+		if r.service.Restart == nil {
 			t.Skip("the harness cannot restart the store")
 		}
 		r.record(calls/4, r.restart)
@@ -101,9 +98,9 @@ func Run(t *testing.T, h drivertest.Harness) {
 // run is one run.
 type run struct {
 	t       testing.TB
-	h       drivertest.Harness
-	store   drivertest.Store
-	drivers []driver.Driver
+	h       wiretest.Harness
+	service wiretest.Service
+	stores  []driver.Store
 	links   []*drivertest.Faulty
 	clients []*pawl.Client
 	names   []*history
@@ -112,7 +109,7 @@ type run struct {
 	ttl       time.Duration
 	inspector bool
 	recalls   bool
-	// downgrades: an exclusive lease can become a shared one. Behind faults every grant seems to.
+	// downgrades: an exclusive lease can become a shared one.
 	downgrades bool
 
 	clock  clock
@@ -121,17 +118,14 @@ type run struct {
 }
 
 // start opens the clients.
-func start(t testing.TB, h drivertest.Harness) *run {
-	r := &run{t: t, h: h, store: h.Start(t), ttl: h.TTL}
+func start(t testing.TB, h wiretest.Harness) *run {
+	r := &run{t: t, h: h, service: h.Start(t), ttl: h.TTL}
 	for i := range clients {
-		d := r.store.Open(t)
-		_, r.inspector = d.(driver.Inspector)
-		k, ok := d.(driver.Recaller)
-		r.recalls = ok && k.Recalls()
-		r.sure = d.Guarantees()
-		r.downgrades = r.downgrades || i == 0 && r.sure.Shared && isDowngrader(t, d, h.TTL)
-		link := drivertest.NewFaulty(d)
-		c, err := pawl.New(link.Driver(), &pawl.Options{TTL: h.TTL, Holder: pawl.Holder{Who: fmt.Sprint("client ", i)}})
+		s := r.service.Open(t)
+		caps := s.Caps()
+		r.inspector, r.recalls, r.downgrades, r.sure = caps.Shows, caps.Keeps, caps.Downgrades, caps.Guarantees
+		link := drivertest.NewFaulty(s)
+		c, err := pawl.New(link, &pawl.Options{TTL: h.TTL, Holder: pawl.Holder{Who: fmt.Sprint("client ", i)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,20 +134,9 @@ func start(t testing.TB, h drivertest.Harness) *run {
 				t.Logf("Close: %v", err)
 			}
 		})
-		r.drivers, r.links, r.clients = append(r.drivers, d), append(r.links, link), append(r.clients, c)
+		r.stores, r.links, r.clients = append(r.stores, s), append(r.links, link), append(r.clients, c)
 	}
 	return r
-}
-
-// isDowngrader finds out with a lease whether grants of d are Downgraders.
-func isDowngrader(t testing.TB, d driver.Driver, ttl time.Duration) bool {
-	g, err := d.TryAcquire(t.Context(), &driver.Request{Name: "linear-" + rand.Text(), Lease: rand.Text(), TTL: ttl, Holder: new(driver.Holder)})
-	if err != nil {
-		return false
-	}
-	defer func() { _ = g.Release(context.Background()) }()
-	_, ok := g.(driver.Downgrader)
-	return ok
 }
 
 // kinds returns what is asked for on the i-th name: exclusive leases only, or one or
@@ -220,7 +203,7 @@ func (r *run) watch(ended <-chan struct{}) {
 
 // finish checks that nothing is left: every name can be had by one.
 func (r *run) finish() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*r.ttl+r.h.Recovery+10*r.h.Slack+10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*r.ttl+r.h.Recovery+20*time.Second)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, h := range r.names {

@@ -14,7 +14,7 @@ import (
 // leases, and has requests and answers be lost or late.
 func (r *run) breakLinks(ctx context.Context) {
 	for i := range 2 * clients {
-		d, link := r.drivers[i%clients], r.links[i%clients]
+		s, link := r.stores[i%clients], r.links[i%clients]
 		other := r.links[(i+1)%clients]
 		for range 10 {
 			other.Add(drivertest.Rule{
@@ -23,9 +23,9 @@ func (r *run) breakLinks(ctx context.Context) {
 			})
 		}
 		heal := link.Heal
-		if r.store.Cut != nil && i >= clients {
-			r.store.Cut(r.t, d)
-			heal = func() { r.store.Heal(r.t, d) }
+		if r.service.Cut != nil && i >= clients {
+			r.service.Cut(r.t, s)
+			heal = func() { r.service.Heal(r.t, s) }
 		} else {
 			link.Cut()
 		}
@@ -40,7 +40,7 @@ func (r *run) breakLinks(ctx context.Context) {
 func (r *run) restart(ctx context.Context) {
 	pause(ctx, r.ttl)
 	r.restarted = true
-	r.store.Restart(r.t)
+	r.service.Restart(r.t)
 	pause(ctx, r.h.Recovery+2*r.ttl)
 }
 

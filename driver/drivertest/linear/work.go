@@ -157,7 +157,14 @@ func (r *run) downgrade(ctx context.Context, h *history, g *held) *held {
 	if err == nil {
 		return h.downgraded(at, g, l)
 	}
-	r.ended(h, g, at, deadline, g.Release(context.Background()))
+	if rel := g.Release(context.Background()); rel != nil || !errors.Is(err, pawl.ErrUncertain) {
+		r.ended(h, g, at, deadline, rel)
+	} else { // nobody knows what the store had of it
+		h.mu.Lock()
+		g.over = at.ret
+		h.mu.Unlock()
+		h.add(at, operation{do: mayEnd, lease: g.n, worker: g.worker})
+	}
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -90,7 +89,7 @@ func (s *badService) service() Service {
 				s.m.crash(w)
 				return
 			}
-			s.store.Crash(w.d)
+			s.store.Crash(w.Store)
 		},
 		Restart: func(testing.TB) {
 			if s.m.restart != nil {
@@ -104,7 +103,7 @@ func (s *badService) service() Service {
 			}
 		},
 		Left: func(t testing.TB, prefix string) (left []string) {
-			all, _ := s.store.Driver().(*participant.Participant).List(t.Context(), prefix)
+			all, _ := s.store.Participant().List(t.Context(), prefix)
 			for _, info := range all {
 				left = append(left, info.Name)
 			}
@@ -117,7 +116,6 @@ func (s *badService) service() Service {
 type badWire struct {
 	driver.Store // of memlock
 	s            *badService
-	d            driver.Driver
 	tell         func(driver.Event)
 	closed       chan struct{}
 	shut         sync.Once
@@ -140,8 +138,7 @@ func (s *badService) open() *badWire {
 
 // join makes w a participant of the present store.
 func (w *badWire) join() {
-	w.d = w.s.store.Driver()
-	w.Store = w.d.(*participant.Participant).Store()
+	w.Store = w.s.store.Participant()
 	w.Store.Listen(func(ev driver.Event) {
 		if w.s.m.event == nil || w.s.m.event(w, &ev) {
 			w.send(ev)

@@ -22,6 +22,7 @@ const reportHead = `# What this store promises and can do; which checks of packa
 type report struct {
 	mu      sync.Mutex
 	missing map[string]string // by the name of the check; "" if it ran
+	failed  map[string]string // why, by the name of a check in Harness.Except
 	has     map[string]bool
 	changed []string // of has: it differed between checks
 }
@@ -40,6 +41,15 @@ func (r *report) add(name, missing string, has map[string]bool) {
 	}
 }
 
+func (r *report) fail(name, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed == nil {
+		r.failed = make(map[string]string)
+	}
+	r.failed[name] = why
+}
+
 func (r *report) String() string {
 	var b strings.Builder
 	b.WriteString(reportHead)
@@ -47,7 +57,9 @@ func (r *report) String() string {
 		fmt.Fprintf(&b, "%-5s %s\n", map[bool]string{true: "yes", false: "no"}[r.has[what]], what)
 	}
 	for _, c := range Checks {
-		if missing := r.missing[c.Name]; missing != "" {
+		if why := r.failed[c.Name]; why != "" {
+			fmt.Fprintf(&b, "fail  %s (%s)\n", c.Name, why)
+		} else if missing := r.missing[c.Name]; missing != "" {
 			fmt.Fprintf(&b, "skip  %s (%s)\n", c.Name, missing)
 		} else {
 			fmt.Fprintf(&b, "run   %s\n", c.Name)
@@ -61,7 +73,7 @@ func (r *report) String() string {
 func (r *report) compare(t testing.TB, golden string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.missing) < len(Checks) {
+	if len(r.missing)+len(r.failed) < len(Checks) {
 		return
 	}
 	if r.changed != nil {

@@ -209,7 +209,7 @@ var kindMistakes = []*mistake{
 		ask: func(ctx context.Context, w *badWire, r *driver.Request) (driver.Answer, error) {
 			ans, err := w.Store.Ask(ctx, r)
 			if err != nil {
-				err = driver.FailureOf(err).Err
+				err = &driver.Failure{Err: driver.FailureOf(err).Err}
 			}
 			return ans, err
 		}},

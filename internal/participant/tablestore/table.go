@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Table stands for a server: it has one row for each name, and changes one at a time.
@@ -46,8 +45,8 @@ func (t *Table) update(ctx context.Context, name string, f func(r *row, now driv
 	return f(t.rows[name], driver.Now())
 }
 
-// Driver returns a new participant.
-func (t *Table) Driver() driver.Driver { return participant.New(&store{table: t}, nil) }
+// Participant returns a new participant.
+func (t *Table) Participant() driver.Store { return &store{table: t} }
 
 // store is the wire to a Table. It has no queue and no events: Basic stands in for what it lacks.
 type store struct {

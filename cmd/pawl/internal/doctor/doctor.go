@@ -150,13 +150,11 @@ func (d *doctor) examine(ctx context.Context) {
 		defer cancel()
 		f(ctx)
 	}
-	if e, ok := d.store.Driver.(driver.Examiner); ok {
-		within(func(ctx context.Context) {
-			for _, f := range e.Examine(ctx) {
-				d.tell(f)
-			}
-		})
-	}
+	within(func(ctx context.Context) {
+		for _, f := range d.store.Wire.Examine(ctx) {
+			d.tell(f)
+		}
+	})
 	answers := false
 	within(func(ctx context.Context) { answers = d.trips(ctx) })
 	if !answers {

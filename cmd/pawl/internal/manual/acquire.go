@@ -20,7 +20,6 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
-	"github.com/pawl-go/pawl/driver"
 )
 
 const acquireHelp = `Take a lease on NAME that outlives pawl, and print its id and its token in one
@@ -113,7 +112,7 @@ type leaseJSON struct {
 
 // take takes a lease and leaves it, once somebody has been told of it.
 func take(a *cli.App, s *acquire.Session) (int, error) {
-	if _, err := adopter(s.Store); err != nil {
+	if err := outlives(s.Store); err != nil {
 		return 0, err
 	}
 	if out, ok := a.Stdout.(*os.File); ok && display.ClosedOutput(out) {
@@ -143,17 +142,12 @@ func tellLease(a *cli.App, s *acquire.Session, lease *pawl.Lease) error {
 // whole returns the last whole second that is not after t.
 func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// adopter returns the driver of a store whose leases can outlive the process that takes
-// them.
-func adopter(s *stores.Store) (driver.Adopter, error) {
-	d, ok := s.Driver.(driver.Adopter)
-	if c, caps := s.Driver.(interface{ Caps() driver.Caps }); caps {
-		ok = c.Caps().Adopts
+// outlives returns an error if leases of the store end with the process that takes them.
+func outlives(s *stores.Store) error {
+	if caps := s.Wire.Caps(); caps.Adopts && caps.Expiry {
+		return nil
 	}
-	if ok && s.Guarantees().Expiry {
-		return d, nil
-	}
-	return nil, endsWithUs(s.URL.Scheme, "NAME")
+	return endsWithUs(s.URL.Scheme, "NAME")
 }
 
 // noFiles refuses a directory before it is made.

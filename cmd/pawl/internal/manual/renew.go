@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 const renewHelp = `Renew a lease that "pawl acquire" has taken, and print until when it is held:
@@ -102,7 +103,7 @@ func releaseCommand(a *cli.App) *cobra.Command {
 }
 
 // command completes cmd, which is to do what do does.
-func (r *adoption) command(cmd *cobra.Command, do func(*adoption, context.Context, *stores.Store, driver.Grant) error) *cobra.Command {
+func (r *adoption) command(cmd *cobra.Command, do func(*adoption, context.Context, *stores.Store, *participant.Adopted) error) *cobra.Command {
 	cmd.Args = cli.Args(1, 1, `try: pawl `+r.verb+` deploy --lease "$lease"`)
 	cmd.ValidArgsFunction = r.CompleteName
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -135,7 +136,7 @@ func notOfID(r rune) bool {
 // adoptWithin is how long the requests to the store may take.
 const adoptWithin = 5 * time.Second
 
-func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, *stores.Store, driver.Grant) error) error {
+func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, *stores.Store, *participant.Adopted) error) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -146,11 +147,10 @@ func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, 
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(ctx, adoptWithin)
 	defer cancel()
-	d, err := adopter(s)
-	if err != nil {
+	if err := outlives(s); err != nil {
 		return err
 	}
-	g, err := d.Adopt(ctx, r.name, r.lease)
+	g, err := participant.Adopt(ctx, s.Wire, r.name, r.lease)
 	if err == nil {
 		err = r.ours(ctx, s)
 	}
@@ -174,7 +174,7 @@ func (r *adoption) ours(ctx context.Context, s *stores.Store) error {
 		"end it with: pawl break "+display.Quote(r.name)+s.Flag+" --lease "+r.lease+" --why TEXT")
 }
 
-func (r *adoption) renew(ctx context.Context, s *stores.Store, g driver.Grant) error {
+func (r *adoption) renew(ctx context.Context, s *stores.Store, g *participant.Adopted) error {
 	since, err := g.Renew(ctx, r.ttl)
 	if err != nil {
 		return err
@@ -187,8 +187,8 @@ func (r *adoption) renew(ctx context.Context, s *stores.Store, g driver.Grant) e
 }
 
 // done prints what has been done, which an output that cannot be written does not undo.
-func (r *adoption) done(s *stores.Store, g driver.Grant, until time.Time, text func(io.Writer) error) error {
-	err := r.Print(leaseJSON{report.Schema, s.URL.String(), r.name, r.lease, g.Token(), until}, text)
+func (r *adoption) done(s *stores.Store, g *participant.Adopted, until time.Time, text func(io.Writer) error) error {
+	err := r.Print(leaseJSON{report.Schema, s.URL.String(), r.name, r.lease, uint64(g.Token()), until}, text)
 	if err == nil {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (r *adoption) done(s *stores.Store, g driver.Grant, until time.Time, text f
 	return exit.Fail(exit.System, fmt.Sprintf("%q: the lease is %s, but %v", r.name, how, err), "see df -h, and where the output goes")
 }
 
-func (r *adoption) release(ctx context.Context, s *stores.Store, g driver.Grant) error {
+func (r *adoption) release(ctx context.Context, s *stores.Store, g *participant.Adopted) error {
 	if err := g.Release(ctx); err != nil {
 		return err
 	}

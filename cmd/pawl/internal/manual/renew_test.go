@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -26,25 +27,23 @@ const (
 )
 
 // slowly has answers come late.
-type slowly struct{ driver.Driver }
+type slowly struct{ driver.Store }
 
-func (d slowly) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.Driver.TryAcquire(ctx, req)
+func (d slowly) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	ans, err := d.Store.Ask(ctx, req)
 	time.Sleep(slow)
-	return g, err
+	return ans, err
 }
 
-type slowGrant struct{ driver.Grant }
-
-func (g slowGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	since, err := g.Grant.Renew(ctx, ttl)
+func (d slowly) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	r, err := d.Store.Renew(ctx, l, ttl)
 	time.Sleep(slow)
-	return since, err
+	return r, err
 }
 
-// slowStore returns a store whose answers come late, and its driver.
-func slowStore(t *testing.T) (*stores.Store, driver.Driver) {
-	d := new(memlock.Store).Driver()
+// slowStore returns a store whose answers come late, and one of the same leases whose answers do not.
+func slowStore(t *testing.T) (*stores.Store, driver.Store) {
+	d := new(memlock.Store).Participant()
 	c, err := pawl.New(slowly{d}, &pawl.Options{TTL: longTTL})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +53,7 @@ func slowStore(t *testing.T) (*stores.Store, driver.Driver) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stores.Store{Client: c, URL: u, Driver: d}, d
+	return &stores.Store{Client: c, URL: u, Wire: d}, d
 }
 
 // expires checks what was printed about a lease that was asked for at sent: it is held for no
@@ -73,14 +72,18 @@ func TestRenewExpiry(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
 			s, d := slowStore(t)
-			g, err := d.TryAcquire(t.Context(), &driver.Request{Name: "deploy", Lease: "id", TTL: longTTL, Holder: &driver.Holder{}})
+			d.Listen(func(driver.Event) {})
+			if _, err := d.Ask(t.Context(), &driver.Request{Name: "deploy", Lease: "id", TTL: longTTL, Holder: &driver.Holder{}}); err != nil {
+				t.Fatal(err)
+			}
+			g, err := participant.Adopt(t.Context(), slowly{d}, "deploy", "id")
 			if err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
 			r := &adoption{App: &cli.App{Stdout: &out, JSON: json}, name: "deploy", lease: "id", ttl: longTTL}
 			sent := time.Now()
-			if err := r.renew(t.Context(), s, slowGrant{g}); err != nil {
+			if err := r.renew(t.Context(), s, g); err != nil {
 				t.Fatal(err)
 			}
 			expires(t, out.String(), sent)

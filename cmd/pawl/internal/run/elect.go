@@ -4,9 +4,10 @@ package run
 
 import (
 	"errors"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 const electHelp = `Have COMMAND run in one place at a time, wherever "pawl elect NAME" is called:

@@ -4,10 +4,11 @@ package run
 
 import (
 	"fmt"
+	"time"
+
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
-	"time"
 )
 
 const onceHelp = `Run COMMAND once in each turn of length --per; then pawl has to stay, as a

@@ -9,10 +9,11 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 )
 
 // Options say to whom the locks are shown.

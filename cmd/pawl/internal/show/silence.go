@@ -5,10 +5,11 @@ package show
 import (
 	"context"
 	"errors"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"

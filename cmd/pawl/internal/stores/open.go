@@ -47,7 +47,7 @@ func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*S
 			made = dir
 		}
 	}
-	d, err := pawl.OpenDriver(ctx, u.within(ctx), &own)
+	d, err := pawl.OpenStore(ctx, u.within(ctx), &own)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*S
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Client: client, URL: u, Driver: d}, nil
+	return &Store{Client: client, URL: u, Wire: d}, nil
 }
 
 // within returns the URL with a time to connect that ends before ctx does, unless it has
@@ -83,15 +83,15 @@ const ListTime = time.Minute
 type Store struct {
 	*pawl.Client
 	URL        *URL
-	Driver     driver.Driver
-	Flag       string // as sameStore returns it
-	KeepLeases bool   // Close leaves the leases to whoever has been told of them
+	Wire       driver.Store // of the client
+	Flag       string       // as sameStore returns it
+	KeepLeases bool         // Close leaves the leases to whoever has been told of them
 }
 
 // Close hides that of the client, which gives all leases back.
 func (s *Store) Close() error {
 	if s.KeepLeases {
-		return s.Driver.Close()
+		return s.Wire.Close()
 	}
 	return s.Client.Close()
 }

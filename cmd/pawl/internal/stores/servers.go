@@ -4,10 +4,11 @@ package stores
 
 import (
 	"context"
+	"time"
+
 	"github.com/pawl-go/pawl/redislock"
 	_ "github.com/pawl-go/pawl/redislock/redlock"
 	_ "github.com/pawl-go/pawl/zklock"
-	"time"
 )
 
 // RedisOptions has the time that ctx leaves to connect.

@@ -18,7 +18,7 @@ import (
 )
 
 var testScheme = sync.OnceFunc(func() {
-	pawl.Register("test", func(context.Context, string, *pawl.Options) (driver.Driver, error) { return nil, errors.ErrUnsupported })
+	pawl.Register("test", func(context.Context, string, *pawl.Options) (driver.Store, error) { return nil, errors.ErrUnsupported })
 })
 
 // TestEveryStoreIsIn: no store is left out of the command.

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+// Finding is one thing that a look at a store has shown.
+type Finding struct {
+	Check  string // what was looked at, in a word: server, role, clock, persistence, eviction …
+	Server string // of which server; empty if it is about the store
+	Level  Level
+	Text   string // what there is, in words
+	Do     string // what to do about it; may be empty if Level is Fine
+}
+
+// Level says how bad a Finding is.
+type Level int
+
+const (
+	Fine    Level = iota // as it should be, or good to know
+	Warning              // works, but not as well as it should, or not for long
+	Problem              // does not work, or does not keep what the store promises
+)
+
+func (l Level) String() string {
+	switch l {
+	case Fine:
+		return "fine"
+	case Warning:
+		return "warning"
+	}
+	return "problem"
+}
