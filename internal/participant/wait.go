@@ -56,7 +56,7 @@ func (p *Participant) await(ctx context.Context, req *driver.Request, patience P
 	return nil, err
 }
 
-// firstSilence is how long a first request takes at least that nobody answers, rather than one whose connection broke.
+// firstSilence is how long a first request takes at least that nobody answers, rather than refuses.
 const firstSilence = time.Second
 
 // readyTimeout is how long a caller waits until it can hear events. Then it polls.
@@ -146,9 +146,13 @@ func (l *looks) failed(ctx context.Context, began driver.Instant, f driver.Failu
 	if end := l.ends(ctx, driver.Now().Sub(began), f); end != nil {
 		return 0, end
 	}
+	bears := l.ttl
+	if !l.p.answered.Load() {
+		bears = min(bears, RequestTimeout)
+	}
 	if !f.Silent && l.p.answered.Load() { // the store refuses
 		l.outage.Over()
-	} else if err := l.outage.Failed(began, l.ttl, f.Err); err != nil {
+	} else if err := l.outage.Failed(began, bears, f.Err); err != nil {
 		return 0, &driver.Failure{Err: err, Maybe: f.Maybe || l.queued}
 	}
 	next := l.pause/2 + l.p.spread(l.pause/2)
@@ -170,12 +174,11 @@ func (l *looks) ends(ctx context.Context, took time.Duration, f driver.Failure) 
 	case l.p.answered.Load(), f.Passing:
 		return nil
 	}
-	hangs := f.Silent && took >= firstSilence // else it was refused, or the connection broke
-	if hangs {
-		f.Err = &driver.SilentError{For: took, Err: f.Err}
-	}
-	if f.Maybe && !hangs {
+	if f.Maybe { // a repetition finds out
 		return nil
+	}
+	if f.Silent && took >= firstSilence { // else it was refused
+		f.Err = &driver.SilentError{For: took, Err: f.Err}
 	}
 	return &f
 }

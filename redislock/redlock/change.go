@@ -173,7 +173,7 @@ func (c *change) put(ctx context.Context, n *redisNode, was, next entry) (entry,
 // look reads what all nodes have recorded, and finds out what the old ones serve.
 func (c *change) look(ctx context.Context) error {
 	c.each(ctx, func(ctx context.Context, _ string, n *redisNode) (entry, error) {
-		if _, err := n.server.State(ctx); err != nil { // and MaxTTL
+		if _, err := n.server.Learn(ctx); err != nil {
 			return entry{}, err
 		}
 		return n.record(ctx, "", entry{}, 0)
@@ -400,7 +400,7 @@ func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) 
 				return is, err
 			}
 		}
-		_, err = n.server.State(ctx) // MaxTTL may have been raised until it was closed
+		_, err = n.server.Learn(ctx) // MaxTTL may have been raised until it was closed
 		return is, err
 	})
 	return c.marks(next)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
@@ -25,6 +27,15 @@ func (s *Server) State(ctx context.Context) (State, error) {
 
 // StateOf is State of the epoch with the record of these keys.
 func (s *Server) StateOf(ctx context.Context, keys []string) (State, error) {
+	return s.state(ctx, keys, readAnswer)
+}
+
+// Learn is State, and makes this client's Limit know the MaxTTL that the server has.
+func (s *Server) Learn(ctx context.Context) (State, error) {
+	return s.state(ctx, []string{s.epochKey}, s.Told)
+}
+
+func (s *Server) state(ctx context.Context, keys []string, read func(rueidis.RedisResult) (Answer, error)) (State, error) {
 	var stale *Binding
 	for range 3 {
 		b, err := s.Bound(ctx, stale)
@@ -34,7 +45,7 @@ func (s *Server) StateOf(ctx context.Context, keys []string) (State, error) {
 		if b.boot == "" || len(s.Scripts) == 0 {
 			return State{}, nil
 		}
-		is, err := readAnswer(s.Do(ctx, s.Tell(b, s.Client, keys, s.Args(Look)))) // and learns nothing from it
+		is, err := read(s.Do(ctx, s.Tell(b, s.Client, keys, s.Args(Look))))
 		if ret := conn.Refused(err); ret != nil && ret.IsNoScript() {
 			stale = b
 			continue
