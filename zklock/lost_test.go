@@ -79,15 +79,6 @@ func (e *eater) eat(op, skip int32) {
 	e.op.Store(op)
 }
 
-// hold holds the next request of the kind back until the function that it returns is called.
-func (e *eater) hold(t testing.TB, op int32) (seen <-chan struct{}, goOn func()) {
-	g := &gate{op, make(chan struct{}), make(chan struct{})}
-	goOn = sync.OnceFunc(func() { close(g.open) })
-	t.Cleanup(goOn)
-	e.gate.Store(g)
-	return g.seen, goOn
-}
-
 func (e *eater) count(op int32) int32 {
 	n, _ := e.requests.LoadOrStore(op, new(atomic.Int32))
 	return n.(*atomic.Int32).Load()

@@ -55,7 +55,6 @@ type session struct {
 var (
 	errEnded   = errors.New("the session with the servers has ended")
 	errSession = fmt.Errorf("%w: %w", driver.ErrUncertain, errEnded)
-	errSilent  = errors.New("zklock: the servers do not answer")
 	errClosed  = fmt.Errorf("zklock: %w", driver.ErrClosed)
 )
 
