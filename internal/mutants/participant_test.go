@@ -34,7 +34,7 @@ func init() {
 		{name: "a released lease stays known", file: lease, old: "\tl.forget()\n\tif err != nil {\n\t\tf := worded", new: "\tif err != nil {\n\t\tf := worded"},
 		{name: "a refused call stays known", file: pkg + "/acquire.go", old: "\tp.mu.Lock()\n\ta.forget()\n\tp.mu.Unlock()\n", new: ""},
 		{name: "an attempt that was not carried out stays known", file: attempt, old: "if a.state = unsure; !f.Maybe {", new: "if a.state = unsure; false {"},
-		{name: "an outage is borne for ever", file: wait, old: "outage.Failed(began, l.ttl, f.Err)", new: "outage.Failed(began, 20*l.ttl, f.Err)"},
+		{name: "an outage is borne for ever", file: wait, old: "outage.Failed(began, bears, f.Err)", new: "outage.Failed(began, 20*bears, f.Err)"},
 		{name: "an outage counts from an earlier one", file: wait, old: "\tl.outage.Over()\n\tnext :=", new: "\tnext :="},
 		{name: "a waiter gives up at the first failure", file: wait, old: "case l.p.answered.Load(), f.Passing:", new: "case f.Passing:"},
 		{name: "a lease that was ended early is an error", file: wait, old: "case f.Ended:", new: "case false:"},
