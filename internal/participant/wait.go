@@ -42,9 +42,10 @@ func (p *Participant) await(ctx context.Context, req *driver.Request, patience P
 	p.waiters++
 	a.own.number, a.waiter = p.waiters, &a.own
 	p.mu.Unlock()
-	f := a.enter(ctx, ready)
+	l := looks{attempt: a, pause: minPause, idle: minIdle}
+	f := l.enter(ctx, ready)
 	if f == nil {
-		f = a.wait(ctx, patience)
+		f = l.wait(ctx, patience)
 	}
 	if f == nil {
 		return a.Lease, nil
@@ -64,14 +65,18 @@ const readyTimeout = time.Second
 
 // enter asks once, if events cannot be heard yet: a caller that need not wait needs none. Then it waits
 // until they can.
-func (a *attempt) enter(ctx context.Context, ready <-chan struct{}) *driver.Failure {
+func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failure {
 	select {
 	case <-ready:
 		return nil
 	default:
 	}
-	if ans, err := a.ask(ctx, false); err != nil || ans.Granted {
-		return nil // wait goes on from here
+	began := driver.Now()
+	if ans, err := l.ask(ctx, false); err != nil {
+		_, f := l.failed(ctx, began, driver.FailureOf(err))
+		return f
+	} else if ans.Granted {
+		return nil
 	}
 	timer := time.NewTimer(readyTimeout)
 	defer timer.Stop()
@@ -81,19 +86,18 @@ func (a *attempt) enter(ctx context.Context, ready <-chan struct{}) *driver.Fail
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-	case <-a.p.ctx.Done():
+	case <-l.p.ctx.Done():
 	}
-	return &driver.Failure{Err: a.p.usable(ctx)}
+	return &driver.Failure{Err: l.p.usable(ctx)}
 }
 
 // wait looks until the name is granted. It goes on through every failure that may pass, until the store has
 // been silent for a whole TTL. Of a store that has never answered it returns the first failure, unless the
 // request may have been carried out: a repetition finds that out.
-func (a *attempt) wait(ctx context.Context, patience Patience) *driver.Failure {
-	l := looks{attempt: a, pause: minPause, idle: minIdle}
-	for !a.isHeld() {
+func (l *looks) wait(ctx context.Context, patience Patience) *driver.Failure {
+	for !l.isHeld() {
 		began := driver.Now()
-		ans, err := a.look(ctx, l.queued)
+		ans, err := l.look(ctx, l.queued)
 		var next time.Duration
 		switch {
 		case err != nil:
@@ -112,7 +116,7 @@ func (a *attempt) wait(ctx context.Context, patience Patience) *driver.Failure {
 			patience = nil
 			defer free()
 		}
-		if f := a.sleep(ctx, next); f != nil {
+		if f := l.sleep(ctx, next); f != nil {
 			return f
 		}
 	}
