@@ -52,9 +52,16 @@ func (w *world) serves(store, addr, name, ttl string) {
 	w.appears("next")
 
 	// Another master of a cluster may be in quarantine for a moment longer.
+	said := ""
+	defer func() {
+		if w.Failed() {
+			w.Logf("the doctor has said last:\n%s", said)
+		}
+	}()
 	w.until("the doctor finds nothing", func() bool {
 		doctor := run("doctor")
 		<-doctor.done
+		said = doctor.stdout() + doctor.stderr()
 		return doctor.err == nil && strings.HasSuffix(doctor.stdout(), "nothing is wrong\n")
 	})
 	hold := run("hold", name, "--ttl", ttl, "--for", "1s", "--why", "maintenance")

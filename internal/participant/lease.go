@@ -22,6 +22,7 @@ type Lease struct {
 	state       state
 	doubt       bool    // a request for it had no answer: the store may receive it yet
 	asked       bool    // a release was sent and had no answer
+	ending      uint8   // releases under way: one repeats in the background what another has begun
 	others      bool    // somebody was waiting when it was granted
 	unconfirmed bool    // an event about it may have been lost
 	waiter      *waiter // while it is waited for
@@ -187,13 +188,15 @@ func (l *Lease) end(ctx context.Context) error {
 		p.mu.Unlock()
 		return err
 	}
-	again := l.asked || l.state == unsure
+	again := l.asked || l.state == unsure || l.ending > 0
+	l.ending++
 	how := driver.End{Unsure: l.state == unsure, Doubt: l.doubt}
 	l.loss.Hush()
 	p.mu.Unlock()
 	found, err := p.store.End(ctx, l.ref, how)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	l.ending--
 	// Not before: a late event that grants the name would find no lease and be declined, and the
 	// request above find that the lease has ended.
 	l.forget()
