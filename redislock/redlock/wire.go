@@ -5,6 +5,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -115,10 +116,15 @@ func (w *wire) granted(g *grant) driver.Answer {
 	return driver.Answer{Granted: true, Token: g.token, Waited: true, Since: g.since, Session: w}
 }
 
+var errEnded = fmt.Errorf("%w: the lease has ended before this client knew that it was granted", driver.ErrUncertain)
+
 // answer returns what has become of a call.
 func (w *wire) answer(c *call, r *driver.Request) (driver.Answer, error) {
-	if c.grant != nil {
+	if c.grant != nil && c.grant.ended() == nil {
 		return w.granted(c.grant), nil
+	}
+	if c.grant != nil { // broken before the waiter knew that it had the lease, for instance; End releases what is left
+		return driver.Answer{}, &driver.Failure{Err: errEnded, Maybe: true, Lasting: true, Ended: true}
 	}
 	w.forget(r.Lease, c)
 	var held *driver.HeldError
