@@ -97,7 +97,7 @@ func (tr *tree) some(name string) bool {
 // add reads one file.
 func (tr *tree) add(rel string) error {
 	ext := path.Ext(rel)
-	if ext != ".md" && ext != ".go" && ext != ".sh" && ext != ".lua" && rel != "Makefile" {
+	if ext != ".md" && ext != ".go" && ext != ".sh" && ext != ".lua" && rel != "Makefile" && path.Base(rel) != "mutants.txt" {
 		return nil
 	}
 	data, err := os.ReadFile(filepath.Join(root, rel))
@@ -108,6 +108,9 @@ func (tr *tree) add(rel string) error {
 	switch {
 	case ext == ".md":
 		tr.pages[rel] = text
+		return nil
+	case path.Base(rel) == "mutants.txt":
+		tr.literal["internal/mutants"] += strings.ReplaceAll(text, " ", "_")
 		return nil
 	case rel == "Makefile":
 		for _, m := range makeTarget.FindAllStringSubmatch(text, -1) {

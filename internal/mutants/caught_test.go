@@ -4,68 +4,32 @@ package mutants
 
 import (
 	"fmt"
-	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-	"testing"
 )
 
-// shows is, for each mutant, the assertions that catch it: testdata/caught.txt has
-// lines of NAME, a tab, and the first line of what the test says, with * for what
-// differs from run to run.
-type shows struct {
-	mu   sync.Mutex
-	want map[string][]string
-
-	learns bool // and writes down what a mutant is caught by
-}
-
-const caughtFile = "testdata/caught.txt"
-
-func readCaught(t *testing.T) *shows {
-	t.Helper()
-	data, err := os.ReadFile(caughtFile)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	s := &shows{want: make(map[string][]string), learns: *update}
-	for line := range strings.Lines(string(data)) {
-		name, want, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		if !ok {
-			t.Fatalf("%s: a line without a tab: %q", caughtFile, line)
-		}
-		s.want[name] = append(s.want[name], want)
-	}
-	return s
-}
-
-// by returns "" if the result shows an assertion of the mutant's, else why not.
-func (s *shows) by(name string, r result) (missed string) {
+// missedBy returns "" if what the test said is what the mutant is known by, else why not.
+func (m *mutant) missedBy(r result) string {
 	if !r.failed {
 		return "the test passed:\n" + r.out
 	}
 	said := assertions(r.out)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, a := range said {
-		if slices.ContainsFunc(s.want[name], func(want string) bool { return like(want, a) }) {
+		if slices.ContainsFunc(m.says, func(says string) bool { return like(says, a) }) {
 			return ""
 		}
 	}
-	if s.learns && len(said) > 0 {
-		s.want[name] = append(s.want[name], asPattern(said[0]))
-		if err := s.write(); err != nil {
+	if len(said) > 0 && *update && m.table != "" {
+		if err := m.learn(asPattern(said[0])); err != nil {
 			return err.Error()
 		}
 		return ""
 	}
-	if len(s.want[name]) == 0 && len(said) > 0 {
-		return "" // nobody has written down yet by what: -update does
+	if len(said) > 0 && len(m.says) == 0 {
+		return "" // its table does not say yet what: -update does
 	}
-	return fmt.Sprintf("the test failed, but with none of %q:\n%s", s.want[name], r.out)
+	return fmt.Sprintf("the test failed, but said none of %q:\n%s", m.says, r.out)
 }
 
 var (
@@ -88,7 +52,7 @@ func assertions(out string) []string {
 	return said
 }
 
-// asPattern is what caughtFile has for an assertion.
+// asPattern is what a table has for an assertion.
 func asPattern(said string) string { return beginning(differs.ReplaceAllString(said, "*")) }
 
 // beginning returns the first words, which are the test's own and name the assertion:
@@ -114,23 +78,4 @@ func like(pattern, text string) bool {
 		parts[i] = regexp.QuoteMeta(p)
 	}
 	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$").MatchString(text)
-}
-
-// write is called with mu held, after each addition: a run may be broken off. It leaves out mutants that
-// are gone.
-func (s *shows) write() error {
-	there := make(map[string]bool)
-	for _, m := range everyMutant() {
-		there[m.name] = true
-	}
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(s.want)) {
-		if !there[name] {
-			continue
-		}
-		for _, want := range s.want[name] {
-			fmt.Fprintf(&b, "%s\t%s\n", name, want)
-		}
-	}
-	return os.WriteFile(caughtFile, []byte(b.String()), 0o644)
 }

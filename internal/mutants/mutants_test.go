@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mutants shows that the tests can fail: each protection is taken out
-// of the source, one at a time, and a named test must notice, with the assertion that
-// testdata/caught.txt has for it. The same test must pass without the mutant, in the
-// same binary.
+// Package mutants shows that the tests can fail. It takes each protection out of the source, one at a
+// time, and wants a named test to notice and to say what the mutant's table has. The same test must pass
+// without the mutant, in the same binary. The tables are testdata/mutants.txt of the packages:
+//
+//	# FILE: NAME
+//	- what the file has once, whatever its indentation
+//	+ what replaces it
+//	! [PACKAGE] TEST: the beginning of what the test says, with * for what differs
+//
+// A line "@ FILE" begins another change of the same mutant, and "// " a comment. A test of the table's
+// own package needs no PACKAGE. Lines with - and + may follow each other, and + may be left out.
 //
 //	go test ./internal/mutants                       all of them
 //	go test ./internal/mutants -since main           those of files that have changed since
 //	go test ./internal/mutants -in pglock            those that tests of one package catch
-//	go test ./internal/mutants -run /etcd -update    writes down what they were caught by
+//	go test ./internal/mutants -in etcdlock -update  add to the tables what the tests say
 //
 // Run without a package name, in this directory, it prints a line for each mutant as it goes.
 package mutants
@@ -17,9 +24,9 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,42 +37,40 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "add what mutants are caught by to testdata/caught.txt")
+	update = flag.Bool("update", false, "add to the tables what the tests say")
 	in     = flag.String("in", "", "only mutants that tests of this package catch")
 	since  = flag.String("since", "", "only mutants of files, and tests in packages, that have changed since this commit")
 )
 
-type mutant struct {
-	name     string
-	file     string // below the root
-	old, new string // old must occur exactly once
-	pkg      string // below the root
-	test     string // the test that must fail
-	also     []edit // what else has to be changed
-}
-
-// edit replaces what must occur exactly once.
-type edit struct{ file, old, new string }
-
-func (m mutant) edits() []edit {
-	all := append([]edit{{m.file, m.old, m.new}}, m.also...)
-	for i := range all {
-		all[i].file = path.Clean(all[i].file)
-	}
-	return all
-}
-
-var root, _ = filepath.Abs("../..")
-
-// everyMutant returns those of all tables. The number of a mutant is its place here, from 1.
-func everyMutant() []mutant { return slices.Concat(mutants, simulated) }
-
 func TestEveryMutantIsCaught(t *testing.T) {
-	caught, b := prepare(t)
-	each(t, longestFirst(), func(t *testing.T, m mutant) func() {
+	b := prepare(t)
+	each(t, longestFirst(b.only(false)), func(t *testing.T, m *mutant) func() {
 		b.tests[m.pkg] = append(b.tests[m.pkg], m.test) // read when all are known
-		return func() { b.mustCatch(t, caught, m) }
+		return func() { b.mustCatch(t, m) }
 	})
+}
+
+// 10,000 schedules of the simulator have to notice. They pass without a mutant, as the next step of make
+// test runs more of them.
+func TestSimulatorCatchesEveryMutant(t *testing.T) {
+	b := prepare(t)
+	each(t, b.only(true), func(t *testing.T, m *mutant) func() {
+		return func() {
+			if missed := m.missedBy(b.of(t, m).run(m.test, b.number[m], "SIM_SCHEDULES=10000", "GOMAXPROCS=1")); missed != "" {
+				t.Fatalf("10,000 schedules did not notice: %s", missed)
+			}
+		}
+	})
+}
+
+// only returns the mutants that the simulator has to catch, or the others.
+func (b *binaries) only(simulated bool) (some []*mutant) {
+	for _, m := range slices.SortedFunc(maps.Keys(b.number), func(m, n *mutant) int { return b.number[m] - b.number[n] }) {
+		if (m.test == "TestNothingForbiddenHappens") == simulated {
+			some = append(some, m)
+		}
+	}
+	return some
 }
 
 // places limits how many mutants are tested at a time.
@@ -74,7 +79,7 @@ var places chan struct{}
 // each marks t parallel and runs a subtest for each mutant that the flags ask for. It calls begin for
 // all of them first. The functions that begin returns are called in the order of the list, which
 // package testing does not keep.
-func each(t *testing.T, list []mutant, begin func(*testing.T, mutant) (look func())) {
+func each(t *testing.T, list []*mutant, begin func(*testing.T, *mutant) (look func())) {
 	t.Parallel()
 	var turns []chan struct{}
 	for _, m := range list {
@@ -109,7 +114,7 @@ type progressed struct{ done, total atomic.Int32 }
 
 // tell prints a line for a mutant. Package testing would tell of it at the end only, and would count
 // the time before its turn, too.
-func (p *progressed) tell(t *testing.T, m mutant, took time.Duration) {
+func (p *progressed) tell(t *testing.T, m *mutant, took time.Duration) {
 	caught := "caught"
 	if t.Failed() {
 		caught = "MISSED"
@@ -132,35 +137,35 @@ var slow = []string{
 	"TestWaitingForAStoreThatIsGone", "TestWatchWithADamagedFile",
 }
 
-func longestFirst() []mutant {
+func longestFirst(list []*mutant) []*mutant {
 	all, seen := make(map[string]int), make(map[string]int)
-	for _, m := range mutants {
+	for _, m := range list {
 		all[m.pkg]++
 	}
-	place := make(map[string]float64)
-	for _, m := range mutants {
+	place := make(map[*mutant]float64)
+	for _, m := range list {
 		seen[m.pkg]++
-		place[m.name] = float64(seen[m.pkg]) / float64(all[m.pkg])
+		place[m] = float64(seen[m.pkg]) / float64(all[m.pkg])
 		if !slices.Contains(waits, m.pkg) {
-			place[m.name]++
+			place[m]++
 		}
 		if slices.Contains(slow, m.test) {
-			place[m.name]--
+			place[m]--
 		}
 	}
-	return slices.SortedStableFunc(slices.Values(mutants), func(m, n mutant) int { return cmp.Compare(place[m.name], place[n.name]) })
+	return slices.SortedStableFunc(slices.Values(list), func(m, n *mutant) int { return cmp.Compare(place[m], place[n]) })
 }
 
 // mustCatch runs the test of a mutant, without it and with it.
-func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
+func (b *binaries) mustCatch(t *testing.T, m *mutant) {
 	t.Helper()
-	bin, number := b.of(t, m), b.number[m.name]
+	bin, number := b.of(t, m), b.number[m]
 	go bin.together() // beside the mutants
 	first := bin.run(m.test, number)
 	if out := bin.passes(m.test); out != "" {
 		t.Fatalf("%s fails without a mutant:\n%s", m.test, out)
 	}
-	missed := caught.by(m.name, first)
+	missed := m.missedBy(first)
 	if missed == "" {
 		return
 	}
@@ -170,7 +175,7 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
 	for range 6 {
 		if r := bin.run(m.test, number); r.failed {
 			noticed++
-			shown = shown || caught.by(m.name, r) == ""
+			shown = shown || m.missedBy(r) == ""
 		}
 		if noticed == 3 {
 			break
@@ -192,26 +197,21 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
 			t.Fatalf("%s did not notice:\n%s", m.test, missed)
 		}
 	}
-	fmt.Fprintf(os.Stderr, "mutants: %s lacks, if it is the assertion that is meant:\n%s\t%s\n", caughtFile, m.name, asPattern(assertions(with.out)[0]))
+	fmt.Fprintf(os.Stderr, "mutants: %s: if the assertion is the one that is meant, add:\n! %s: %s\n", m, m.test, asPattern(assertions(with.out)[0]))
 }
 
 // A mutant whose source has changed does not fit it any more, or does not compile. This says so in
 // a moment.
 func TestEveryMutantFits(t *testing.T) {
-	caught, b := prepare(t)
-	if *update {
-		if err := caught.write(); err != nil {
-			t.Error(err)
-		}
-	}
-	for number, err := range b.build.broken {
-		t.Errorf("%s: %v", everyMutant()[number-1].name, err)
+	b := prepare(t)
+	for m, err := range b.build.broken {
+		t.Errorf("%s: %v", m, err)
 	}
 	if err := b.compiles(); err != nil {
 		t.Error(err)
 	}
 	for _, test := range slow {
-		if !slices.ContainsFunc(mutants, func(m mutant) bool { return m.test == test }) {
+		if !slices.ContainsFunc(b.only(false), func(m *mutant) bool { return m.test == test }) {
 			t.Errorf("no mutant is for %s any more", test)
 		}
 	}
@@ -225,7 +225,7 @@ var changedFiles = sync.OnceValues(func() ([]string, error) {
 })
 
 // changed says whether the mutant or its test may have changed.
-func (m mutant) changed(t *testing.T) bool {
+func (m *mutant) changed(t *testing.T) bool {
 	if *since == "" {
 		return true
 	}
@@ -234,7 +234,7 @@ func (m mutant) changed(t *testing.T) bool {
 		t.Fatalf("git diff --name-only %s: %v", *since, err)
 	}
 	for _, f := range files {
-		for _, e := range m.edits() {
+		for _, e := range m.edits {
 			if f == e.file {
 				return true
 			}

@@ -20,12 +20,12 @@ import (
 
 // binaries are the test binaries with the mutants: one for each package.
 type binaries struct {
-	dir, overlay string
-	build        *build
-	number       map[string]int      // of each mutant, by its name
-	tests        map[string][]string // by package: they must pass without a mutant
-	mu           sync.Mutex
-	made         map[string]func() (*binary, error) // by package
+	overlay string
+	build   *build
+	number  map[*mutant]int
+	tests   map[string][]string // by package: they must pass without a mutant
+	mu      sync.Mutex
+	made    map[string]func() (*binary, error) // by package
 }
 
 // binary is the test binary of a package.
@@ -36,22 +36,13 @@ type binary struct {
 	passed    map[string]func() string
 }
 
-// shared is what all tests use: of the mutants of all tables, as every package would be
-// built once more for each more set of switches.
-var shared struct {
-	mu       sync.Mutex
-	dir      string
-	caught   *shows
-	binaries *binaries
-}
-
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	shared.dir = dir
+	folder = dir
 	watchSources()
 	if files := "PAWL_POSTGRES_FILES"; os.Getenv(files) == "" {
 		os.Setenv(files, dir) // made once for all processes
@@ -81,38 +72,45 @@ func watchSources() {
 	})
 }
 
-// prepare returns what is shared, made on first use.
-func prepare(t *testing.T) (*shows, *binaries) {
+// folder is for what is built.
+var folder string
+
+// shared has the mutants of all tables, as every package would be built once more for each more set of switches.
+var shared = sync.OnceValues(func() (*binaries, error) {
+	all, err := everyMutant()
+	if err != nil {
+		return nil, err
+	}
+	b := &binaries{number: make(map[*mutant]int), tests: make(map[string][]string), made: make(map[string]func() (*binary, error))}
+	for i, m := range all {
+		b.number[m] = i + 1
+	}
+	if b.build, err = newBuild(folder, all); err == nil {
+		b.overlay, err = b.build.overlay(folder)
+	}
+	return b, err
+})
+
+func prepare(t *testing.T) *binaries {
 	t.Helper()
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if shared.binaries != nil {
-		return shared.caught, shared.binaries
+	b, err := shared()
+	if err != nil {
+		t.Fatal(err)
 	}
-	number := make(map[string]int)
-	for i, m := range everyMutant() {
-		if number[m.name] != 0 {
-			t.Fatalf("two mutants are %q", m.name)
-		}
-		number[m.name] = i + 1
-	}
-	b := &binaries{dir: shared.dir, build: newBuild(t, shared.dir, everyMutant()), number: number, tests: make(map[string][]string), made: make(map[string]func() (*binary, error))}
-	b.overlay = b.build.overlay(t, b.dir)
-	shared.caught, shared.binaries = readCaught(t), b
-	return shared.caught, b
+	return b
 }
 
 // of returns the binary of the mutant's package, built on first use. Nothing is mutated
 // in it unless it is asked for.
-func (b *binaries) of(t *testing.T, m mutant) *binary {
+func (b *binaries) of(t *testing.T, m *mutant) *binary {
 	t.Helper()
-	if err := b.build.broken[b.number[m.name]]; err != nil {
+	if err := b.build.broken[m]; err != nil {
 		t.Fatal(err)
 	}
 	b.mu.Lock()
 	made, ok := b.made[m.pkg]
 	if !ok {
-		out := filepath.Join(b.dir, strconv.Itoa(len(b.made))+".test")
+		out := filepath.Join(folder, strconv.Itoa(len(b.made))+".test")
 		made = sync.OnceValues(func() (*binary, error) {
 			if err := compile(b.overlay, out, m.pkg); err != nil {
 				return nil, err
@@ -146,8 +144,8 @@ func compile(overlay, out, pkg string) error {
 // compiles returns what the compiler says of the packages that are mutated. It links nothing.
 func (b *binaries) compiles() error {
 	var packages []string
-	for _, m := range everyMutant() {
-		for _, e := range m.edits() {
+	for m := range b.number {
+		for _, e := range m.edits {
 			if dir := "./" + path.Dir(e.file); strings.HasSuffix(e.file, ".go") && !slices.Contains(packages, dir) {
 				packages = append(packages, dir)
 			}

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 )
 
 // chosen is the environment variable with the number of the mutant that a process is
@@ -27,7 +26,7 @@ const chosen = "GO_PAWL_MUTANT"
 type build struct {
 	files   map[string]*source // by path below the root
 	replace map[string]string  // the overlay: file -> file in its place
-	broken  map[int]error      // mutants that do not fit the source
+	broken  map[*mutant]error  // those that do not fit the source
 }
 
 // source is one file and what is changed in it.
@@ -48,44 +47,42 @@ type change struct {
 }
 
 // newBuild writes the files with switches into dir. Mutant i has the number i+1.
-func newBuild(t *testing.T, dir string, all []mutant) *build {
-	t.Helper()
-	b := &build{files: make(map[string]*source), replace: make(map[string]string), broken: make(map[int]error)}
-	scripts := make(map[string][]string) // Lua file -> patches
+func newBuild(dir string, all []*mutant) (*build, error) {
+	b := &build{files: make(map[string]*source), replace: make(map[string]string), broken: make(map[*mutant]error)}
+	scripts := make(map[string][]string) // Lua or SQL file -> patches
 	for i, m := range all {
 		if err := b.add(i+1, m, scripts); err != nil {
-			b.broken[i+1] = err
+			b.broken[m] = err
 		}
 	}
 	// In the same order each time, so that what is built comes from the cache the next time.
 	for _, file := range slices.Sorted(maps.Keys(scripts)) {
 		if err := b.embed(file, scripts[file]); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 	}
-	b.write(t, dir)
-	return b
+	return b, b.write(dir)
 }
 
 // add puts one mutant behind its switches.
-func (b *build) add(number int, m mutant, scripts map[string][]string) error {
-	var nodes []ast.Node
+func (b *build) add(number int, m *mutant, scripts map[string][]string) error {
 	byDecl := make(map[ast.Node][]change)
 	owner := make(map[ast.Node]*source)
-	texts := make(map[string][]string)
-	for _, e := range m.edits() {
+	var nodes []ast.Node
+	for _, e := range m.edits {
 		s, err := b.source(e.file)
 		if err != nil {
 			return err
 		}
-		if n := strings.Count(s.text, e.old); n != 1 {
-			return fmt.Errorf("%s has %d times %q, want once", e.file, n, e.old)
+		from, to, err := e.find(s.text)
+		if err != nil {
+			return err
 		}
 		if s.ast == nil {
-			texts[e.file] = append(texts[e.file], fmt.Sprintf("{%d, %q, %q}", number, e.old, e.new))
+			scripts[e.file] = append(scripts[e.file], fmt.Sprintf("{%d, %q, %q}", number, s.text[from:to], e.new))
 			continue
 		}
-		c := narrow(s.text, e)
+		c := narrow(s.text, from, to, e.new)
 		node := s.switchable(c)
 		if node == nil {
 			return fmt.Errorf("%s: %q is in no function and no package variable: no switch can hold it; mutate what uses it", e.file, e.old)
@@ -94,9 +91,6 @@ func (b *build) add(number int, m mutant, scripts map[string][]string) error {
 			nodes = append(nodes, node)
 		}
 		byDecl[node], owner[node] = append(byDecl[node], c), s
-	}
-	for file, patches := range texts {
-		scripts[file] = append(scripts[file], patches...)
 	}
 	for _, node := range nodes {
 		if err := owner[node].put(number, m.name, node, byDecl[node]); err != nil {
@@ -125,16 +119,15 @@ func (b *build) source(file string) (*source, error) {
 	return s, nil
 }
 
-// narrow leaves out what old and new begin and end with alike.
-func narrow(text string, e edit) change {
-	from, old, new := strings.Index(text, e.old), e.old, e.new
-	for len(old) > 0 && len(new) > 0 && old[0] == new[0] {
-		from, old, new = from+1, old[1:], new[1:]
+// narrow leaves out what text[from:to] and new begin and end with alike.
+func narrow(text string, from, to int, new string) change {
+	for from < to && len(new) > 0 && text[from] == new[0] {
+		from, new = from+1, new[1:]
 	}
-	for len(old) > 0 && len(new) > 0 && old[len(old)-1] == new[len(new)-1] {
-		old, new = old[:len(old)-1], new[:len(new)-1]
+	for from < to && len(new) > 0 && text[to-1] == new[len(new)-1] {
+		to, new = to-1, new[:len(new)-1]
 	}
-	return change{from, from + len(old), new}
+	return change{from, to, new}
 }
 
 func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }

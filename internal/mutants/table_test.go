@@ -2,706 +2,165 @@
 
 package mutants
 
-var mutants = []mutant{
-	{
-		name: "trust without the drift allowance",
-		file: "internal/trust/trust.go",
-		old:  "l.since.Add(l.terms.TTL - driver.Drift(l.terms.TTL))", new: "l.since.Add(l.terms.TTL)",
-		pkg: ".", test: "TestLeaseEndsAtItsDeadlineBeforeTheStoreLetsAnotherIn",
-	},
-	{
-		name: "trust counted from the answer",
-		file: "grant.go",
-		old:  "Since: remote.Since(),", new: "Since: driver.Now(),",
-		pkg: ".", test: "TestDeadlineCountsFromTheSendingOfTheRequest",
-	},
-	{
-		name: "deadline left to the renewal",
-		file: "internal/trust/trust.go",
-		old:  "due := min(l.Deadline(), l.renewAt)", new: "due := l.renewAt",
-		pkg: ".", test: "TestLeaseEndsAtItsDeadlineWhileARenewalHangs",
-	},
-	{
-		name: "errors without a look at the clock",
-		file: "lease.go",
-		old:  "\tl.check()\n\tif cause := l.ended(); cause != nil {", new: "\tif cause := l.ended(); cause != nil {",
-		pkg: ".", test: "TestEveryLookTellsThatTheTimeIsOver",
-	},
-	{
-		name: "contexts without a look at the lease",
-		file: "context.go",
-		old:  "cause := c.lease.Err(); cause != nil", new: "cause := error(nil); cause != nil",
-		pkg: ".", test: "TestEveryLookTellsThatTheTimeIsOver",
-	},
-	{
-		name: "context that follows its lease late",
-		file: "context.go",
-		old:  "if cause := c.lease.Err(); cause != nil {\n\t\tc.cancel(cause)", new: "if cause := c.lease.Err(); cause != nil && false {\n\t\tc.cancel(cause)",
-		pkg: ".", test: "TestContextKnowsWhenDoneIsClosed",
-	},
-	{
-		name: "renewal beside an extension",
-		file: "internal/trust/renew.go",
-		old:  "\tcase !l.mayAsk(ttl):\n\t\treturn Request{}, ErrBusy\n\t}\n", new: "\t}\n",
-		pkg: ".", test: "TestRenewalDoesNotUndoAnExtendThatIsUnderWay",
-		also: []edit{{"internal/trust/renew.go", "do.Renew = l.mayAsk(l.terms.TTL)", "do.Renew = true"}},
-	},
-	{
-		name: "renewal that shortens",
-		file: "memlock/wire.go",
-		old:  "kept := now.Add(ttl) <= h.expires()", new: "kept := false",
-		pkg: ".", test: "TestRenewalThatArrivesLateDoesNotShorten",
-	},
-	{
-		name: "who does not renew is granted less than the TTL",
-		file: "acquire.go", old: "Renewed: !set.noRenew", new: "Renewed: true", pkg: ".", test: "TestNoRenewIsGrantedWhole",
-	},
-	{
-		name: "a place is told where waiters are in no order",
-		file: "explain.go", old: "if c.guarantees.FIFO {", new: "if true {", pkg: ".", test: "TestTimeoutTellsNoPlaceWithoutOrder",
-	},
-	{
-		name: "an observer is told of a leader before the last one",
-		file: "observe.go", old: "case !stale && (seen", new: "case (stale || true) && (seen", pkg: ".", test: "TestObserveNeverGoesBack",
-	},
-	{
-		name: "an observer is not told that the outage is over",
-		file: "observe.go", old: "away, seen = true, nil", new: "away = true", pkg: ".", test: "TestObserveInAnOutage",
-	},
-	{
-		name: "a job that was short is given back at once",
-		file: "lease.go", old: "if l.rests() {", new: "if false {", pkg: ".", test: "TestMinHold",
-	},
-	{
-		name: "the store may have little time for a MinHold",
-		file: "acquire.go", old: "!set.noRenew && set.minHold == 0", new: "!set.noRenew", pkg: ".", test: "TestNoRenewIsGrantedWhole",
-	},
-	{
-		name: "Close gives back what MinHold keeps",
-		file: "minhold.go", old: "return l.grant.client.guarantees.Expiry &&", new: "return false &&", pkg: ".", test: "TestMinHoldOfAClosedClient",
-	},
-	{
-		name: "Close leaves what no store ends",
-		file: "minhold.go", old: "return l.grant.client.guarantees.Expiry &&", new: "return true &&", pkg: ".", test: "TestMinHoldOfAClosedClient",
-	},
-	{
-		name: "a MinHold that is lost is not given back",
-		file: "grant.go", old: "\tif l.resting {\n\t\tl.restOver()\n\t}\n", new: "", pkg: ".", test: "TestMinHoldInAnOutage",
-	},
-	{
-		name: "a name is kept although another was missing",
-		file: "minhold.go", old: "if l.Holds() == 1 {", new: "if false {", pkg: ".", test: "TestMinHoldOfNobody",
-	},
-	{
-		name: "whoever gives up is not told who has the name",
-		file: "explain.go", old: "why := p.client.look(inner, p.name); why != nil", new: "why := p.client.look(inner, p.name); why != nil && false",
-		pkg: ".", test: "TestTimeoutTellsTheHolderAndThePlace",
-	},
-	{
-		name: "whoever gives up waits for a store that hangs",
-		file: "explain.go", old: "context.WithTimeout(c.ctx, lookWithin)", new: "context.WithTimeout(c.ctx, 100*lookWithin)", pkg: ".", test: "TestTimeoutWaitsForNoStore",
-		also: []edit{{"explain.go", "time.After(lookWithin)", "time.After(100 * lookWithin)"}},
-	},
-	{
-		name: "whoever gives up is not told of the quarantine",
-		file: "explain.go", old: "err == nil && is.Closed > 0", new: "err == nil && is.Closed < 0", pkg: ".", test: "TestTimeoutTellsTheQuarantine",
-	},
-	{
-		name: "a deadlock is not seen",
-		file: "watch.go", old: "cycle := w.cycle(before, before); cycle != nil", new: "cycle := w.cycle(before, before); false", pkg: ".", test: "TestDeadlock",
-	},
-	{
-		name: "what was seen once is a deadlock",
-		file: "watch.go", old: "w.cycle(before, w.sights())", new: "w.cycle(before, before)", pkg: ".", test: "TestDeadlockIsSeenTwice",
-	},
-	{
-		name: "a waiter that has just begun is a part of a deadlock",
-		file: "deadlock.go", old: ` || !stood[[2]string{info.Name, "waiter " + w.Lease}]`, new: "", pkg: ".", test: "TestDeadlocks",
-	},
-	{
-		name: "a lease that has just begun is a part of a deadlock",
-		file: "deadlock.go", old: ` && stood[[2]string{info.Name, "holder " + h.Lease}]`, new: "", pkg: ".", test: "TestDeadlocks",
-	},
-	{
-		name: "a waiter for one of the slots waits for all",
-		file: "deadlock.go", old: "return h.Slots == 0", new: "return true", pkg: ".", test: "TestNoDeadlock",
-	},
-	{
-		name: "the holder of a lease that has ended is a part of a deadlock",
-		file: "watch.go", old: "return l.Err() != nil }", new: "return false }", pkg: ".", test: "TestNoDeadlockOfALeaseThatHasEnded",
-	},
-	{
-		name: "every look for a deadlock reads the queue of the name",
-		file: "watch.go", old: "add(w.me.Holds)", new: "add(append(w.me.Holds, driver.Hold{Name: w.name}))", pkg: ".", test: "TestLooksForDeadlocks",
-	},
-	{
-		name: "a caller that holds the name itself waits for ever",
-		file: "watch.go", old: "info.Waiters = append(info.Waiters, w.me)", new: "", pkg: ".", test: "TestDeadlockWithItself",
-	},
-	{
-		name: "all calls of a deadlock give up",
-		file: "watch.go", old: "rank++", new: "rank += 0", pkg: ".", test: "TestDeadlock",
-	},
-	{
-		name: "a call that has returned looks at a closed store",
-		file: "explain.go", old: "if ctx.Err() != nil || c.closed {", new: "if ctx.Err() != nil {", pkg: ".", test: "TestNoLookAfterTheCall",
-	},
-	{
-		name: "a call that has returned looks",
-		file: "explain.go", old: "if ctx.Err() != nil || c.closed {", new: "if c.closed {", pkg: ".", test: "TestNoLookAfterTheCall",
-	},
-	{
-		name: "a missing context is used",
-		file: "explain.go", old: "if ctx == nil {", new: "if false {", pkg: ".", test: "TestNoContextIsOneWithoutAnEnd",
-	},
-	{
-		name: "a release that has panicked goes on for ever",
-		file: "lease.go", old: "defer func() { l.gone(err) }()",
-		new: "defer func() {\n\t\tif err != errPanic {\n\t\t\tl.gone(err)\n\t\t}\n\t}()", pkg: ".", test: "TestPanicInReleaseDoesNotStopClose",
-	},
-	{
-		name: "a waiter bears an outage for ever",
-		file: "driver/outage.go", old: "d >= ttl", new: "d >= 1000*ttl", pkg: ".", test: "TestRefusingStore",
-	},
-	{
-		name: "little of the TTL is suspect from the beginning",
-		file: "internal/trust/renew.go", old: "if l.suspectAt <= now {", new: "if false {", pkg: ".", test: "TestEarlyGrantIsRenewedSoon",
-	},
-	{
-		name: "renewals are repeated as if there were time",
-		file: "internal/trust/renew.go", old: "min(l.terms.TTL/40, left/10)", new: "l.terms.TTL/40", pkg: ".", test: "TestEarlyGrantIsRenewedAgain",
-	},
-	{
-		name: "a grant that is over is not asked for again",
-		file: "internal/participant/acquire.go", old: "if err == nil && req.Renewed && l.late() {", new: "if false {", pkg: ".", test: "TestEarlyGrantThatIsOver",
-	},
-	{
-		name: "what was granted is forgotten when it is asked for again",
-		file: "internal/participant/acquire.go", old: "_ = l.Release(ctx)\n", new: "", pkg: ".", test: "TestEarlyGrantThatIsOverIsGivenBack",
-	},
-	{
-		name: "extension without a bound",
-		file: "internal/trust/renew.go",
-		old:  "min(left, max(min(l.terms.TTL/3, left*3/4), 20*time.Millisecond))", new: "left",
-		pkg: ".", test: "TestExtendThatHangsLeavesTimeForRenewals",
-	},
-	{
-		name: "a store that has gone back is believed",
-		file: "internal/participant/acquire.go", old: "err = checkToken(l.token, seen)", new: "_ = checkToken(l.token, seen)",
-		pkg: ".", test: "TestStoreThatHasGoneBackIsRefused",
-	},
-	{
-		name: "renewals that are given up before the answer can have come",
-		file: "internal/trust/renew.go", old: "min(l.terms.TTL/3, left*3/4)", new: "min(l.terms.TTL/6, left*3/4)",
-		pkg: ".", test: "TestLeaseLivesWhileAnswersComeWithinAThird",
-	},
-	{
-		name: "renewals that overlap while Extend waits",
-		file: "internal/trust/renew.go", old: "ttl == l.asksFor && !l.waits", new: "ttl == l.asksFor",
-		pkg: ".", test: "TestExtendGetsItsTurnBetweenSlowRenewals",
-	},
-	{
-		name: "a renewal that waits for an Extend that has given up",
-		file: "lease.go", old: "\t\t\tl.giveUp()\n", new: "",
-		pkg: ".", test: "TestRenewalGoesOnWhenExtendGivesUp",
-	},
-	{
-		name: "one renewal at a time",
-		file: "internal/trust/renew.go", old: "l.asking < maxAsking && ttl == l.asksFor && !l.waits", new: "false",
-		pkg: ".", test: "TestLeaseLivesWhileAnswersComeWithinAThird",
-	},
-	{
-		name: "release that heeds a cancelled context",
-		file: "internal/participant/undo.go",
-		old:  "return Lent(ctx, p.timeouts.next())", new: "return ctx",
-		pkg: ".", test: "TestReleaseIsIdempotentAndWorksWithACancelledContext",
-	},
-	{
-		name: "close that forgets releases under way",
-		file: "lease.go",
-		old:  "defer l.grant.client.forget(l.grant)", new: "l.grant.client.forget(l.grant)",
-		pkg: ".", test: "TestCloseWaitsForReleasesUnderWay",
-	},
-	{
-		name: "close that has new time for each of many leases",
-		file: "internal/participant/undo.go",
-		old:  "\tt.closed = true\n", new: "",
-		pkg: ".", test: "TestCloseOfManyLeasesOfAStoreThatHangs",
-	},
-	{
-		name: "close that begins requests when its time is over",
-		file: "internal/participant/lease.go",
-		old:  "if err := ctx.Err(); err != nil { // a store", new: "if err := ctx.Err(); err != nil && false { // a store",
-		pkg: ".", test: "TestCloseOfManyLeasesOfAStoreThatHangs",
-	},
-	{
-		name: "close that gives back one lease after the other",
-		file: "client.go", old: "cl.wg.Go(func() { cl.release(l) })", new: "cl.release(l)", pkg: ".", test: "TestCloseOfAStoreWithADeadPart",
-	},
-	{
-		name: "close whose time a call uses up",
-		file: "client.go", old: "\tcase <-time.After(closeGrace): // a part of the store hangs\n", new: "", pkg: ".", test: "TestCloseBehindACallThatHangs",
-	},
-	{
-		name: "close that ends leases before those that wait under them",
-		file: "client.go", old: "time.After(closeGrace)", new: "time.After(0)", pkg: ".", test: "TestCloseTellsWaitersBeforeTheirLeasesEnd",
-	},
-	{
-		name: "close that leaves what a call got in that instant",
-		file: "client.go", old: "\tall.giveBack(c.allOpen()) // what they have left\n", new: "", pkg: ".", test: "TestCloseGivesBackWhatCallsLeave",
-	},
-	{
-		name: "close that does not wait for the background",
-		file: "client.go",
-		old:  "\tc.background.Wait()\n", new: "",
-		pkg: ".", test: "TestCloseWaitsForReleasesUnderWay",
-	},
-	{
-		name: "reports in the way of leases",
-		file: "observer.go",
-		old:  "\t\tgo r.work()", new: "\t\tr.mu.Unlock()\n\t\tr.work()\n\t\tr.mu.Lock()",
-		pkg: ".", test: "TestBlockedLoggerDoesNotKeepLeasesAlive",
-	},
-	{
-		name: "call that is told of twice",
-		file: "acquire.go", old: "if l == nil { // or", new: "if true { // or", pkg: ".", test: "TestEveryWaitingEnds",
-	},
-	{
-		name: "late renewal revives a released lease",
-		file: "internal/trust/renew.go",
-		old:  "\tcase l.cause != nil:\n\tcase !a.Own &&", new: "\tcase !a.Own &&",
-		pkg: ".", test: "TestReleaseBeatsALateRenewal",
-	},
-	{
-		name: "grant after cancel is kept",
-		file: "internal/participant/acquire.go",
-		old:  "if err = p.usable(ctx); err == nil {", new: "if err == nil {",
-		pkg: ".", test: "TestGrantAfterCancelIsPutBack",
-	},
-	{
-		name: "waiter that gave up keeps its turn",
-		file: "wait.go",
-		old:  "c.decline(ctx, p.Of.name, <-p.Of.turn)", new: "<-p.Of.turn",
-		pkg: ".", test: "TestGrantInTheInstantOfCancelIsPutBack",
-	},
-	{
-		name: "attempt of uncertain outcome is forgotten",
-		file: "internal/participant/attempt.go",
-		old:  "if f.Maybe {\n\t\ta.Discard()\n\t}\n", new: "",
-		pkg: ".", test: "TestUncertainAttemptIsUndone",
-	},
-	{
-		name: "failed release is forgotten",
-		file: "internal/participant/undo.go",
-		old:  "\t\tl.p.calls.Go(l.repeatEnd)\n\t}\n\treturn err", new: "\t}\n\treturn err",
-		pkg: ".", test: "TestReleaseIsRepeatedInTheBackground",
-	},
-	{
-		name: "line stops at a lost lease",
-		file: "grant.go",
-		old:  "\tc.leave(l)\n\tif !l.idle", new: "\tif !l.idle",
-		pkg: ".", test: "TestLostLeaseLetsTheLineGoOn",
-	},
-	{
-		name: "waiter that gave up stays in the way",
-		file: "wait.go",
-		old:  "c.advance(p.Of.name, ln) // it may have been in the way", new: "",
-		pkg: ".", test: "TestWaiterThatGivesUpIsInNobodysWay",
-	},
-	{
-		name: "writer waits at home for readers of its client",
-		file: "wait.go",
-		old:  "if l.asked.kind == line.Exclusive {", new: "if true {",
-		pkg: ".", test: "TestWriterBehindItsOwnReadersIsNotStarved",
-	},
-	{
-		name: "readers overtake in the line",
-		file: "internal/line/line.go",
-		old:  "l.first != nil || !l.admits(k)", new: "!l.admits(k)",
-		pkg: ".", test: "TestReadersOfOneClientStandAtTheStoreTogether",
-	},
-	{
-		name: "everybody stands at the store",
-		file: "internal/line/line.go",
-		old:  "return k == Shared && l.kind == Shared", new: "return true",
-		pkg: ".", test: "TestReadersOfOneClientStandAtTheStoreTogether",
-	},
-	{
-		name: "TryAcquire overtakes the line",
-		file: "acquire.go",
-		old:  "if here.waiting {", new: "if here.waiting && false {",
-		pkg: ".", test: "TestTryAcquireDoesNotOvertakeTheLine",
-	},
-	{
-		name: "Close leaves a MinHold its TTL",
-		file: "lease.go",
-		old:  "err = l.prolong(c.store.Bounded(ctx))", new: "err = nil",
-		pkg: ".", test: "TestMinHoldIsLongerThanTheTTL",
-	},
-	{
-		name: "an error is several outcomes",
-		file: "errors.go",
-		old:  "return only(e.Err) }", new: "return e.Err }",
-		pkg: ".", test: "TestOutcomesAreDisjoint",
-	},
-	{
-		name: "a writer behind a downgrade has no place in the queue",
-		file: "kinds.go",
-		old:  "\tc.leave(l)\n\tc.observer", new: "\tc.observer",
-		pkg: ".", test: "TestWriterBehindADowngrade",
-	},
-	{
-		name: "a writer is trusted while it is downgraded",
-		file: "kinds.go",
-		old:  "\tterms, ok := l.trust.Lower(driver.Now())\n", new: "\tcopied := l.trust\n\tterms, ok := copied.Lower(driver.Now())\n",
-		pkg: ".", test: "TestDowngradeEndsFirst",
-	},
-	{
-		name: "a downgrade without an answer leaves the writer",
-		file: "kinds.go",
-		old:  "back = l.grant.remote.Release(ctx)", new: "back = nil",
-		pkg: ".", test: "TestDowngradeWithoutAnAnswer",
-	},
-	{
-		name: "newcomer overtakes the queue",
-		file: "memlock/lock.go",
-		old:  "l.head == nil && l.fits(req)", new: "l.fits(req)",
-		pkg: "memlock", test: "TestWire/readers-that-follow-each-other-have-their-turn-together",
-	},
-	{
-		name: "slots without a limit",
-		file: "memlock/lock.go",
-		old:  "h.slots == req.Slots && len(l.holders) < req.Slots", new: "h.slots == req.Slots",
-		pkg: "memlock", test: "TestWire/a-slot-is-one-of-as-many-as-there-are",
-	},
-	{
-		name: "late grant is taken for a lease",
-		file: "internal/participant/lease.go",
-		old:  "return l.p.caps.Expiry && driver.Now() >=", new: "return false && driver.Now() >=",
-		pkg: ".", test: "TestGrantThatTookLongerThanItsTTLIsNoLease",
-	},
-	{
-		name: "waiter asks under an id that is about to be undone",
-		file: "internal/participant/acquire.go",
-		old:  "again.Lease = NewID()", new: "",
-		pkg: ".", test: "TestEarlyGrantThatIsOver",
-	},
-	{
-		name: "renewals without a bound",
-		file: "internal/schedule/workers.go",
-		old:  "if w.working < w.most {", new: "if true {",
-		pkg: ".", test: "TestHangingStoreGetsFewRenewalsAtOnce",
-	},
-	{
-		name: "lock on a file that was deleted",
-		file: "filelock/store.go",
-		old:  "if ok && sameFile(f, path) {", new: "if ok {",
-		pkg: "filelock", test: "TestDeletedBeforeLock",
-	},
-	{
-		name: "token overwritten in place",
-		file: "filelock/hold.go",
-		old:  "slot := 1 - h.st.slot", new: "slot := h.st.slot",
-		pkg: "filelock", test: "TestPowerCut",
-	},
-	{
-		name: "token of a killed holder not made durable",
-		file: "filelock/hold.go",
-		old:  "!h.st.durable && h.st.rec.Token > 0", new: "false",
-		pkg: "filelock", test: "TestPowerCut",
-	},
-	{
-		name: "token of a killed holder taken for that of the one before",
-		file: "filelock/record.go",
-		old:  "nt.Inherited == uint64(st.rec.Token)", new: "nt.Inherited > 0",
-		pkg: "filelock", test: "TestPowerCut",
-	},
-	{
-		name: "token returned before the disk has it",
-		file: "filelock/hold.go",
-		old:  "if err == nil {\n\t\terr = datasync(h.lock)\n\t}\n", new: "",
-		pkg: "filelock", test: "TestPowerCut",
-	},
-	{
-		name: "token not counted up",
-		file: "filelock/record.go",
-		old:  "next := last + reservedAfter(last) + 1", new: "next := last",
-		pkg: "filelock", test: "TestLastToken",
-	},
-	{
-		name: "tokens of a file do not follow the clock",
-		file: "filelock/record.go",
-		old:  "whole := now/span*span - span; now >= span && whole >= next {", new: "whole := now/span*span - span; false && whole >= next {",
-		pkg: "filelock", test: "TestRestoredFile",
-	},
-	{
-		name: "trying overtakes those who wait",
-		file: "filelock/queue_linux.go",
-		old:  "return q.alive(t) && !t.stopped()", new: "return false",
-		pkg: "filelock", test: "TestTryDoesNotOvertake",
-	},
-	{
-		name: "cancelled waiter on files leaves its ticket",
-		file: "filelock/queue_linux.go",
-		old:  "\tp.remove(p.ticket)\n\tunix.Close(p.fd)\n\treturn nil", new: "\treturn nil",
-		pkg: "filelock", test: "TestQuickCancel",
-	},
-	{
-		name: "head that trusts the FIFO alone",
-		file: "filelock/ask_linux.go",
-		old:  "h, err := p.store.attempt(ctx, req, true)", new: "h, err := (*hold)(nil), errBusy\n\tif len(ws) == 0 {\n\t\th, err = p.store.attempt(ctx, req, true)\n\t}",
-		pkg: "filelock", test: "TestKeptPresence",
-	},
-	{
-		name: "waiter that gives up at the first trouble",
-		file: "filelock/ask_linux.go",
-		old:  "Maybe: true, Silent: true}", new: "Maybe: true, Lasting: true}",
-		pkg: "filelock", test: "TestPassingTrouble",
-	},
-	{
-		name: "readers without a flock",
-		file: "filelock/together_linux.go",
-		old:  "return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)", new: "return nil",
-		pkg: "filelock", test: "TestWire/readers-share-and-keep-a-writer-out",
-	},
-	{
-		name: "a gate that is open to all",
-		file: "filelock/together_linux.go",
-		old:  "f, err := s.lock(s.path(enc, gateSuffix), tryFlock)", new: "f, err := s.lock(s.path(enc, gateSuffix), func(*os.File) (bool, error) { return true, nil })",
-		pkg: "filelock", test: "TestJoin",
-	},
-	{
-		name: "leases of two kinds together",
-		file: "filelock/together_linux.go",
-		old:  "if !alone {", new: "if false {",
-		pkg: "filelock", test: "TestWire/leases-of-different-kinds-keep-each-other-out",
-	},
-	{
-		name: "slots without a flock",
-		file: "filelock/together_linux.go",
-		old:  "s.path(enc, fmt.Sprint(slotSuffix, i)), tryFlock)", new: "s.path(enc, fmt.Sprint(slotSuffix, i)), func(*os.File) (bool, error) { return true, nil })",
-		pkg: "filelock", test: "TestWire/a-slot-is-one-of-as-many-as-there-are",
-	},
-	{
-		name: "waiter that leaves its ticket when it fails",
-		file: "filelock/ask_linux.go",
-		old:  "Maybe: true, Silent: true}", new: "Silent: true}",
-		pkg: "filelock", test: "TestTroubleInTheQueue",
-	},
-	{
-		name: "lease that was asked for back too early is kept",
-		file: "filelock/store.go",
-		old:  "case h != nil && !h.recalled():", new: "case h != nil:",
-		pkg: "filelock", test: "TestAskedBackEarly",
-	},
-	{
-		name: "who is leaving is taken for one of another kind",
-		file: "filelock/member_linux.go",
-		old:  "return m.known }", new: "return true }",
-		pkg: "filelock", test: "TestWaitForTheLeaving",
-	},
-	{
-		name: "who waits for a slot watches one holder",
-		file: "filelock/member_linux.go",
-		old:  "if !alike {", new: "if true {",
-		pkg: "filelock", test: "TestWokenTogether",
-	},
-	{
-		name: "sets taken in any order",
-		file: "leases.go",
-		old:  "slices.Compact(slices.Sorted(slices.Values(names)))", new: "slices.Clone(names)",
-		pkg: ".", test: "TestAcquireAllNeverDeadlocks",
-	},
-	{
-		name: "sets of which each lease has a fate of its own",
-		file: "leases.go",
-		old:  "\tcontext.AfterFunc(g.ctx, func() {\n", new: "\t_ = (func() {\n",
-		pkg: ".", test: "TestAcquireAllEndsWithTheFirst",
-	},
-	{
-		name: "sets that end what was held before",
-		file: "leases.go",
-		old:  "if l.Holds() == 1 {", new: "if true {",
-		pkg: ".", test: "TestAcquireAllSparesWhatWasHeldBefore",
-	},
-	{
-		name: "sets that keep what they have",
-		file: "leases.go",
-		old:  "_ = g.Release(ctx) // if the store", new: "// if the store",
-		pkg: ".", test: "TestAcquireAllHoldsNothingIfItFails",
-	},
-	{
-		name: "shared leases that become exclusive",
-		file: "kinds.go",
-		old:  "serves := k == mine || k == line.Shared && mine == line.Exclusive", new: "serves := true",
-		pkg: ".", test: "TestReentrantRefuses",
-	},
-	{
-		name: "extension beyond MaxHold",
-		file: "internal/trust/trust.go",
-		old:  "return min(l.limit, l.stuck,", new: "return min(Never, l.stuck,",
-		pkg: ".", test: "TestExtendWithinMaxHold",
-	},
-	{
-		name: "release that does not count holds",
-		file: "internal/trust/trust.go",
-		old:  "\tcase 1:\n\t\tl.holds = 0", new: "\tdefault:\n\t\tl.holds = 0",
-		pkg: ".", test: "TestReentrant",
-	},
-	{
-		name: "contexts that look at the innermost lease only",
-		file: "context.go",
-		old:  "_ = outer.Err() // which cancels this one too", new: "_ = outer",
-		pkg: ".", test: "TestContextLooksAtEveryLease",
-	},
-	{
-		name: "leader that is gone with its lease",
-		file: "elect.go",
-		old:  "if !errors.Is(lease.Err(), ErrLost) {", new: "if true {",
-		pkg: ".", test: "TestElectWaitsForTheLeaderToStop",
-	},
-	{
-		name: "candidate that gives up in an outage",
-		file: "elect.go",
-		old:  "contact && errors.Is(err, ErrUnavailable)", new: "contact && false",
-		pkg: ".", test: "TestElectOutlivesOutages",
-	},
-	{
-		name: "candidate that gives up in an outage while it waits",
-		file: "elect.go",
-		old:  "err == nil || errors.As(err, &cut)", new: "err == nil || errors.As(err, &cut) && false",
-		pkg: ".", test: "TestElectOutlivesOutagesWhileItWaits",
-	},
-	{
-		name: "candidate that does not back off",
-		file: "elect.go",
-		old:  "\t\tpause = min(2*pause, maxPause)\n", new: "",
-		pkg: ".", test: "TestElectBacksOff",
-	},
-	{
-		name: "several leaders",
-		file: "elect.go",
-		old:  "set.shared || set.hasSlots", new: "set.shared && set.hasSlots",
-		pkg: ".", test: "TestElectRefusesSeveralLeaders",
-	},
-	{
-		name: "a candidate that waits ends with an outage",
-		file: "cmd/pawl/internal/acquire/wait.go", old: "l.Known = l.Known || n.Info != nil", new: "_ = l.Known",
-		pkg: "cmd/pawl", test: "TestCandidateAndOutage",
-	},
-	{
-		name: "candidate ended by a signal for its last command",
-		file: "cmd/pawl/internal/acquire/session.go",
-		old:  "if !slices.Contains(ending, sig) {", new: "if false && !slices.Contains(ending, sig) {",
-		pkg: "cmd/pawl", test: "TestCandidateAndSignals",
-		also: []edit{{"cmd/pawl/internal/acquire/signals_unix.go", "signal.Reset(others...)", "_ = others"}},
-	},
-	{
-		name: "guard that hears of renewals late",
-		file: "cmd/pawl/internal/run/supervise.go",
-		old:  "min(max(left/2, 10*time.Millisecond), left, time.Second)", new: "left + 500*time.Millisecond",
-		pkg: "cmd/pawl", test: "TestRenewed",
-	},
-	{
-		name: "a release whose context never ends",
-		file: "internal/participant/undo.go",
-		old:  "return Lent(ctx, p.timeouts.next())", new: "return context.WithoutCancel(ctx)",
-		pkg: ".", test: "TestReleaseOfAStoreThatHangs",
-	},
-	{
-		name: "turn of a client that does not end",
-		file: "internal/trust/trust.go",
-		old:  "now < l.turn && ", new: "",
-		pkg: ".", test: "TestTurnOfAClientEnds",
-	},
-	{
-		name: "turn of a client that is as long beside others",
-		file: "internal/trust/trust.go",
-		old:  "case g.Others:", new: "case g.Others && false:",
-		pkg: ".", test: "TestTurnOfAClientEnds",
-	},
-	{
-		name: "more tokens than were set aside",
-		file: "internal/trust/trust.go",
-		old:  "return l.tokens > 0 && ", new: "return ",
-		pkg: ".", test: "TestTurnOfAClientEnds",
-	},
-	{
-		name: "lease passed on after its end",
-		file: "internal/trust/trust.go",
-		old:  "now < l.Deadline() && l.state", new: "l.state",
-		pkg: ".", test: "TestNothingIsPassedOnAfterItsEnd",
-	},
-	{
-		name: "lease passed on for longer than the store knows",
-		file: "internal/trust/trust.go",
-		old:  " || t.TTL > l.terms.TTL", new: "",
-		pkg: ".", test: "TestNotEveryLeaseIsPassedOnWithoutTheStore",
-	},
-	{
-		name: "lease passed on under another purpose",
-		file: "internal/trust/trust.go",
-		old:  "t.Why != l.terms.Why || ", new: "",
-		pkg: ".", test: "TestNotEveryLeaseIsPassedOnWithoutTheStore",
-	},
-	{
-		name: "lease passed on when little is left of it",
-		file: "internal/trust/trust.go",
-		old:  " || !fresh {", new: " || !fresh && false {",
-		pkg: ".", test: "TestLittleIsNotPassedOn",
-	},
-	{
-		name: "heir that nobody renews",
-		file: "internal/trust/trust.go",
-		old:  "renewAt: l.renewAt, suspectAt: l.suspectAt,", new: "renewAt: Never, suspectAt: l.suspectAt,",
-		pkg: ".", test: "TestRenewalThatWasDueIsForWhoHasTheGrant",
-	},
-	{
-		name: "heir that is not watched over",
-		file: "handover.go",
-		old:  "\tg.present = h\n", new: "\tg.client.sched.Remove(&g.item)\n\tg.present = h\n",
-		pkg: ".", test: "TestPassedOnLeaseIsRenewed",
-	},
-	{
-		name: "downgrade of a grant that is another's by now",
-		file: "internal/trust/trust.go",
-		old:  "if l.cause != nil || l.holds != 1 {", new: "if l.holds != 1 && l.cause == nil {",
-		pkg: ".", test: "TestDowngradeOfAGrantThatIsPassedOn",
-	},
-	{
-		name: "renewal that an heir has not asked for",
-		file: "internal/trust/renew.go",
-		old:  "case !a.Own && l.terms.NoRenew:", new: "case false:",
-		pkg: ".", test: "TestRenewalUnderWayIsNotForWhoHasNone",
-	},
-	{
-		name: "heir suspect because another caller has given up",
-		file: "internal/trust/renew.go",
-		old:  "case !a.Own && a.GaveUp:", new: "case false:",
-		pkg: ".", test: "TestExtendIsGivenUpAfterTheLeaseWasPassedOn",
-	},
-	{
-		name: "less than the heir was told",
-		file: "internal/trust/renew.go",
-		old:  "case !a.Own && a.TTL < l.terms.TTL:", new: "case false:",
-		pkg: ".", test: "TestShorterRenewalUnderWay",
-	},
-	{
-		name: "renewal for who has passed the grant on",
-		file: "renew.go",
-		old:  "l, now := g.present, driver.Now()", new: "l, now := asker, driver.Now()",
-		pkg: ".", test: "TestRenewalUnderWayIsForWhoHasTheGrant",
-	},
-	{
-		name: "loss for who has passed the grant on",
-		file: "internal/trust/renew.go",
-		old:  "if errors.Is(a.Err, driver.ErrLost) {", new: "if a.Own && errors.Is(a.Err, driver.ErrLost) {",
-		pkg: ".", test: "TestLossUnderWayIsForWhoHasTheGrant",
-	},
-	{
-		name: "news for who has passed the grant on",
-		file: "wait.go",
-		old:  "l.grant.lose(trust.AsLost(err, driver.Gone))", new: "l.lose(trust.AsLost(err, driver.Gone))",
-		pkg: ".", test: "TestBreakMeetsWhoHasTheGrant",
-	},
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// mutant is an entry of a table.
+type mutant struct {
+	name  string
+	table string // its package, below the root
+	edits []edit
+	pkg   string   // of the test, below the root
+	test  string   // must fail
+	says  []string // what the test says then: the beginning of one of its messages, with * for what differs
+}
+
+// edit replaces what a file below the root has exactly once, whatever its indentation.
+type edit struct{ file, old, new string }
+
+const (
+	tableFile = "testdata/mutants.txt"
+)
+
+var root, _ = filepath.Abs("../..")
+
+// everyMutant returns the mutants of all tables. The number of a mutant is its place here, from 1.
+var everyMutant = sync.OnceValues(func() (all []*mutant, err error) {
+	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case !strings.HasSuffix(filepath.ToSlash(file), "/"+tableFile):
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(filepath.Dir(file)))
+		if err != nil {
+			return err
+		}
+		of, err := parse(filepath.ToSlash(dir), string(text))
+		all = append(all, of...)
+		return err
+	})
+	names := make(map[string]bool)
+	for _, m := range all {
+		if names[m.String()] {
+			return nil, fmt.Errorf("%s has two mutants %q", m.table, m.name)
+		}
+		names[m.String()] = true
+	}
+	return all, err
+})
+
+func (m *mutant) String() string { return m.table + ": " + m.name }
+
+// parse reads the table of a package.
+func parse(pkg, text string) ([]*mutant, error) {
+	var all []*mutant
+	var m *mutant
+	for n, line := range slices.Collect(strings.Lines(text)) {
+		line = strings.TrimRight(line, " \n")
+		sign, rest, _ := strings.Cut(line, " ")
+		var err error
+		switch {
+		case line == "" || sign == "//":
+		case sign == "#":
+			file, name, ok := strings.Cut(rest, ": ")
+			if !ok {
+				err = fmt.Errorf("want # FILE: NAME")
+			}
+			m = &mutant{name: name, table: pkg, edits: []edit{{file: path.Join(pkg, file)}}}
+			all = append(all, m)
+		case m == nil:
+			err = fmt.Errorf("want # FILE: NAME first")
+		default:
+			err = m.add(sign, rest)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s/%s:%d: %q: %w", pkg, tableFile, n+1, line, err)
+		}
+	}
+	for _, m := range all {
+		if m.test == "" || slices.ContainsFunc(m.edits, func(e edit) bool { return e.old == "" }) {
+			return nil, fmt.Errorf("%s/%s: %q lacks a line that begins with - or !", pkg, tableFile, m.name)
+		}
+	}
+	return all, nil
+}
+
+// add reads a line of the mutant.
+func (m *mutant) add(sign, rest string) error {
+	e := &m.edits[len(m.edits)-1]
+	switch sign {
+	case "@":
+		m.edits = append(m.edits, edit{file: path.Join(m.table, rest)})
+	case "-":
+		e.old = strings.TrimPrefix(e.old+"\n"+rest, "\n")
+	case "+":
+		e.new = strings.TrimPrefix(e.new+"\n"+rest, "\n")
+	case "!":
+		test, says, ok := strings.Cut(rest, ": ")
+		if ok {
+			m.says = append(m.says, says)
+		}
+		m.pkg, m.test = m.table, test
+		if pkg, test, ok := strings.Cut(test, " "); ok {
+			m.pkg, m.test = pkg, test
+		}
+	default:
+		return fmt.Errorf("want a line that begins with #, @, -, +, ! or //")
+	}
+	return nil
+}
+
+var learning sync.Mutex
+
+// learn adds to the mutant's table what its test says.
+func (m *mutant) learn(said string) error {
+	learning.Lock()
+	defer learning.Unlock()
+	m.says = append(m.says, said)
+	file := filepath.Join(root, filepath.FromSlash(m.table), tableFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(text), "\n")
+	at := slices.IndexFunc(lines, func(line string) bool {
+		file, name, _ := strings.Cut(line, ": ")
+		return strings.HasPrefix(file, "# ") && name == m.name
+	})
+	at += slices.IndexFunc(lines[at:], func(line string) bool { return strings.HasPrefix(line, "! ") })
+	if test, _, ok := strings.Cut(lines[at], ": "); ok {
+		lines = slices.Insert(lines, at, test)
+	}
+	lines[at] += ": " + said
+	return os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644)
+}
+
+// find returns where the edit's old text is.
+func (e edit) find(text string) (from, to int, err error) {
+	lines := strings.Split(e.old, "\n")
+	for i, line := range lines {
+		lines[i] = regexp.QuoteMeta(strings.TrimSpace(line))
+	}
+	all := regexp.MustCompile(strings.Join(lines, `[ \t]*\n[ \t]*`)).FindAllStringIndex(text, -1)
+	if len(all) != 1 {
+		return 0, 0, fmt.Errorf("%s has %d times %q, want once", e.file, len(all), e.old)
+	}
+	return all[0][0], all[0][1], nil
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 // choice is what each package with mutants gets besides.
@@ -49,19 +48,23 @@ func mutantText__(text string, patches []mutantPatch__) string {
 `
 
 // write puts the files with their switches into dir, and into the overlay.
-func (b *build) write(t *testing.T, dir string) {
-	t.Helper()
+func (b *build) write(dir string) error {
 	for _, file := range slices.Sorted(maps.Keys(b.files)) {
 		s := b.files[file]
 		if s.ast == nil || s.edits == nil && s.tail.Len() == 0 && len(s.picks) == 0 {
 			continue
 		}
-		b.put(t, dir, file, s.switched())
+		if err := b.put(dir, file, s.switched()); err != nil {
+			return err
+		}
 		beside := path.Join(path.Dir(file), "mutant__.go")
 		if b.replace[filepath.Join(root, beside)] == "" {
-			b.put(t, dir, beside, fmt.Sprintf(choice, s.ast.Name.Name))
+			if err := b.put(dir, beside, fmt.Sprintf(choice, s.ast.Name.Name)); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // switched is the text of the file with the mutants in it.
@@ -85,25 +88,18 @@ func (s *source) switched() string {
 	return apply(s.text, 0, changes) + s.tail.String()
 }
 
-func (b *build) put(t *testing.T, dir, file, text string) {
-	t.Helper()
+func (b *build) put(dir, file, text string) error {
 	name := filepath.Join(dir, strconv.Itoa(len(b.replace))+".go")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	b.replace[filepath.Join(root, filepath.FromSlash(file))] = name
+	return os.WriteFile(name, []byte(text), 0o600)
 }
 
 // overlay writes the list that puts the files in place.
-func (b *build) overlay(t *testing.T, dir string) string {
-	t.Helper()
+func (b *build) overlay(dir string) (name string, err error) {
 	list, err := json.Marshal(map[string]map[string]string{"Replace": b.replace})
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	name := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(name, list, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
+	name = filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, list, 0o600)
 }
