@@ -30,11 +30,6 @@ func (w *waiter) poke() {
 // await waits until the name is granted.
 func (p *Participant) await(ctx context.Context, req *driver.Request) (*Lease, error) {
 	a := p.attempt(req)
-	if !p.caps.CrossHost { // it costs no round trip, and saves what follows if nobody has the name
-		if ans, err := a.ask(ctx, false); err == nil && ans.Granted {
-			return a.Lease, nil
-		}
-	}
 	ready, stop := p.store.Hear(req.Name)
 	defer stop()
 	p.mu.Lock()

@@ -16,7 +16,7 @@ import (
 
 // manCommand writes the manual pages, for packages. They are the help, so that there is
 // one text to keep right.
-func manCommand(a *cli.App) *cobra.Command {
+func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
 		Short:   "Write the manual pages",

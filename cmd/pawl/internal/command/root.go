@@ -78,7 +78,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	root.AddCommand(manual.Commands(a)...)
 	root.AddCommand(show.Commands(a)...)
 	root.AddCommand(admin.Commands(a)...)
-	root.AddCommand(top.Command(a), serve.Command(a), doctor.Command(a), bench.Command(a), versionCommand(a), manCommand(a))
+	root.AddCommand(top.Command(a), serve.Command(a), doctor.Command(a), bench.Command(a), versionCommand(a), manCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err

@@ -31,7 +31,7 @@ func watchList(a *cli.App, ctx context.Context, prefix string, order lsOrder) er
 	defer s.Close()
 	for first := true; ; first = false {
 		began := time.Now()
-		l, err := askWithin(a, ctx, s, prefix, order)
+		l, err := askWithin(ctx, s, prefix, order)
 		if err != nil && first && !l.unread {
 			return err
 		}
@@ -49,7 +49,7 @@ func watchList(a *cli.App, ctx context.Context, prefix string, order lsOrder) er
 	}
 }
 
-func askWithin(a *cli.App, ctx context.Context, s *stores.Store, prefix string, order lsOrder) (listing, error) {
+func askWithin(ctx context.Context, s *stores.Store, prefix string, order lsOrder) (listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, history.Patience)
 	defer cancel()
 	return listAll(ctx, s, prefix, order)
