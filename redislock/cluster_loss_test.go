@@ -8,12 +8,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/cluster"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
 func clusterOptions(ttl time.Duration) *Options {
@@ -81,6 +87,117 @@ func TestClusterFirstUseBesideDeadNode(t *testing.T) {
 	if !inTime(patience, func() bool { return c.masters[2].do("exists", "pawl:epoch:{0}") == "1" }) {
 		t.Error("the node that was away has no record of the slot of the tag 0")
 	}
+}
+
+// TestClusterFirstUserEnds: the first client ends before it has made all records. The next
+// one that comes during the quarantine goes on.
+func TestClusterFirstUserEnds(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	opts := longOptions()
+	name := c.nameOn(0, "first")
+	ask := func() {
+		t.Helper()
+		s := open(t, c.url(), opts)
+		if _, err := s.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+		}
+		c.awaitRecords()
+		s.Close()
+	}
+	ask()
+	var key string // of the record of the slot
+	for _, k := range strings.Fields(c.masters[0].do("cluster", "getkeysinslot", c.slotOf(name), "10")) {
+		if strings.HasPrefix(k, "pawl:epoch:{") && strings.HasSuffix(k, "}") {
+			key = k
+		}
+	}
+	used := c.masters[0].do("get", key)
+	for _, r := range c.masters {
+		r.do("flushall")
+	}
+	c.masters[0].do("set", key, used)
+	ask()
+}
+
+// awaitRecords waits until all slots have a record.
+func (c *testCluster) awaitRecords() {
+	c.t.Helper()
+	for _, r := range c.masters {
+		if !inTime(patience, func() bool {
+			n, _ := strconv.Atoi(r.do("dbsize"))
+			return n >= slotCount/len(c.masters)
+		}) {
+			c.t.Errorf("%s: slots without a record; keys: %s", r.Addr, r.do("dbsize"))
+		}
+	}
+}
+
+// TestClusterFirstUseLosesAnswers: records are made, but the answers are lost. The client
+// does not take them for those of another client that goes on.
+func TestClusterFirstUseLosesAnswers(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	opts := longOptions()
+	place, err := conn.Parse(c.url(), opts.forURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := place.Nodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newStore(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lossy := &lossyNodes{Nodes: nodes}
+	conf := s.config(opts, place.Shown, place.Contact)
+	if err := s.start(t.Context(), cluster.New(lossy, conf), conf); err != nil {
+		t.Fatal(err)
+	}
+	defer s.driver().Close()
+	if a, err := s.driver().Ask(t.Context(), long(c.nameOn(0, "first"))); err == nil && a.Granted {
+		t.Errorf("Ask = %+v; want no lease", a)
+	}
+	c.awaitRecords()
+	if n := lossy.lost.Load(); n != int64(len(c.masters)) {
+		t.Errorf("%d answers were lost; want one of each master", n)
+	}
+}
+
+// lossyNodes lose the answers to the second large batch to each node.
+type lossyNodes struct {
+	conn.Nodes
+	lost atomic.Int64
+}
+
+func (l *lossyNodes) Dial(ctx context.Context, addr string) (rueidis.Client, error) {
+	c, err := l.Nodes.Dial(ctx, addr)
+	if c == nil {
+		return nil, err
+	}
+	return &lossyClient{Client: c, nodes: l}, err
+}
+
+type lossyClient struct {
+	rueidis.Client
+	nodes   *lossyNodes
+	batches atomic.Int64
+}
+
+func (l *lossyClient) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult {
+	got := l.Client.DoMulti(ctx, cmds...)
+	if len(cmds) < 100 || l.batches.Add(1) != 2 {
+		return got
+	}
+	l.nodes.lost.Add(1)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	for i := range got {
+		got[i] = l.Client.Do(ended, l.Client.B().Ping().Build())
+	}
+	return got
 }
 
 // clusterForgets are the ways in which a cluster forgets the leases of one slot.

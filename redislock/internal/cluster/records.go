@@ -45,8 +45,10 @@ func (c *Cluster) told(s *epoch.Server, b *epoch.Binding, slot int, r rueidis.Re
 	}
 	b.Joined.Add(slot)
 	s.TellClosed(b, is.Closed)
-	if is.Found != epoch.Joined {
-		c.seed(s, b, slot, is.Found == epoch.Missing)
+	// The answer that told of a new record may have been lost, or its client may have
+	// ended. So a client that comes during the quarantine looks, too.
+	if is.Found != epoch.Joined || is.Closed > 0 && b.Comes() {
+		c.seed(s, b, is.Found != epoch.Foreign)
 	}
 	return nil
 }
@@ -56,8 +58,8 @@ func (c *Cluster) JoinAgain(ctx context.Context, s *epoch.Server, wire rueidis.C
 	slots := stale.Joined.All()
 	closed, begun, _ := c.join(ctx, s, wire, b, slots, s.Args(epoch.Join))
 	s.TellClosed(b, closed)
-	if begun > 0 {
-		c.seed(s, b, slots[0], false)
+	if begun > 0 || closed > 0 && b.Comes() {
+		c.seed(s, b, false)
 	}
 }
 
@@ -66,7 +68,7 @@ func (c *Cluster) JoinAll(ctx context.Context, s *epoch.Server, b *epoch.Binding
 	slots := b.Joined.All()
 	_, begun, err := c.join(ctx, s, s.Client, b, slots, s.Args(epoch.Join))
 	if begun > 0 {
-		c.seed(s, b, slots[0], false)
+		c.seed(s, b, false)
 	}
 	return err
 }
@@ -112,7 +114,7 @@ const epochBatch = 100 // slots at a time
 // seed begins the epochs of the other slots of a node when that of one slot was
 // missing, or was of another run. If all is set, because nobody has used the cluster
 // before, it does so for the other nodes too.
-func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, from int, all bool) {
+func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, all bool) {
 	if !b.Seeding.CompareAndSwap(false, true) {
 		return
 	}
@@ -122,7 +124,7 @@ func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, from int, all bool) {
 		defer b.Seeding.Store(false)
 		ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
 		defer cancel()
-		c.seedOne(ctx, s, b, from+1)
+		c.seedOne(ctx, s)
 		if all {
 			c.seedOthers(ctx, s)
 		}
@@ -130,29 +132,29 @@ func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, from int, all bool) {
 }
 
 // seedOne tries again while the node does not answer: a slot without a record costs its
-// first user a whole quarantine. It stops where nothing is left to do: another client may
-// be doing the same. With no binding it makes one.
-func (c *Cluster) seedOne(ctx context.Context, s *epoch.Server, b *epoch.Binding, from int) {
-	for slots := c.slotsOf(s, from); len(slots) > 0; {
-		n := min(len(slots), epochBatch)
-		var begun int
-		var err error
-		if b == nil {
-			b, err = s.Bound(ctx, nil)
-		}
+// first user a whole quarantine. It begins anywhere, and stops where all have records:
+// another client may be doing the same. After an error that proves nothing, as these
+// records may be its own.
+func (c *Cluster) seedOne(ctx context.Context, s *epoch.Server) {
+	slots, n, mine := c.slotsOf(s, rand.IntN(epoch.SlotCount)), epochBatch/10, false
+	for len(slots) > 0 {
+		n = min(len(slots), n)
+		b, err := s.Bound(ctx, nil)
 		if err == nil {
+			var begun int
 			_, begun, err = c.join(ctx, s, s.Client, b, slots[:n], s.Args(epoch.Join))
+			if err == nil && begun == 0 && !mine {
+				return
+			}
 		}
-		switch {
-		case err == nil && begun == 0:
-			return
-		case err == nil:
-			slots = slots[n:]
-		case !pause(ctx):
-			return
-		default:
-			b, slots = nil, c.slotsOf(s, slots[0])
+		if mine = err != nil; !mine {
+			slots, n = slots[n:], epochBatch
+			continue
 		}
+		if !pause(ctx) {
+			return
+		}
+		slots = c.slotsOf(s, slots[0])
 	}
 }
 
@@ -176,7 +178,7 @@ func (c *Cluster) seedOthers(ctx context.Context, s *epoch.Server) {
 		if other == s {
 			continue
 		}
-		others.Go(func() { c.seedOne(ctx, other, nil, 0) })
+		others.Go(func() { c.seedOne(ctx, other) })
 	}
 	others.Wait()
 }

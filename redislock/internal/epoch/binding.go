@@ -81,6 +81,7 @@ type Binding struct {
 	// are being made. Only of a master of a cluster.
 	Joined  SlotSet
 	Seeding atomic.Bool
+	came    atomic.Bool
 	move    int // the number of times that the run had changed
 }
 
@@ -115,6 +116,9 @@ func (s *Server) Bound(ctx context.Context, stale *Binding) (*Binding, error) {
 		return nil, ctx.Err()
 	}
 }
+
+// Comes reports whether it is called for the first time.
+func (b *Binding) Comes() bool { return !b.came.Swap(true) }
 
 // Guarded reports whether the scripts are bound to a run that can be told from others.
 func (b *Binding) Guarded() bool { return b.boot != "" }
