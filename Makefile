@@ -23,7 +23,7 @@
 
 SHIPPED     := . metrics/otelpawl metrics/prompawl redislock redislock/goredis zklock etcdlock pglock cmd/pawl
 # A module stands behind those that it requires: one make tidy is enough.
-MODULES     := . driver/drivertest/linear $(filter-out .,$(SHIPPED)) lab
+MODULES     := . $(filter-out .,$(SHIPPED)) lab
 PACKAGES    := $(MODULES:%=./%/...)
 PORTABLE    := $(SHIPPED:%=./%/...)
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -36,7 +36,7 @@ ENSEMBLES   := ./zklock/... ./etcdlock/...
 SERVERS     := ./filelock ./redislock/... ./pglock/... ./cmd/pawl/...
 # These test the tree and the tools that test the product.
 TREE        := ./internal/arch ./internal/docs ./internal/guarantees
-LAB         := ./lab/... ./driver/drivertest/linear ./internal/release
+LAB         := ./lab/... ./internal/release
 STORES      := ./filelock ./redislock ./redislock/redlock ./zklock ./etcdlock ./pglock
 SINCE       ?= HEAD
 # Not with -race, which finds what goroutines of this process do to each other. A few hundred bubbles of

@@ -4,11 +4,7 @@ go 1.26.0
 
 require (
 	github.com/pawl-go/pawl v0.1.0
-	github.com/pawl-go/pawl/driver/drivertest/linear v0.1.0
 	github.com/redis/rueidis v1.0.79
 )
 
-require (
-	github.com/anishathalye/porcupine v1.3.1 // indirect
-	golang.org/x/sys v0.49.0 // indirect
-)
+require golang.org/x/sys v0.49.0 // indirect

@@ -5,7 +5,4 @@ go 1.26.0
 require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/pawl-go/pawl v0.1.0
-	github.com/pawl-go/pawl/driver/drivertest/linear v0.1.0
 )
-
-require github.com/anishathalye/porcupine v1.3.1 // indirect

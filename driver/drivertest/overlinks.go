@@ -3,6 +3,7 @@
 package drivertest
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,23 +13,34 @@ import (
 )
 
 // OverLinks returns a service for package wiretest in which each participant has a link of its own to the
-// server at addr. Open opens a participant at the address of its link.
+// server at addr, or one to each server if addr has several with commas between them. Open opens a
+// participant at the address of its link, or at those of its links.
 func OverLinks(addr string, open func(t testing.TB, addr string) driver.Store) wiretest.Service {
 	var links sync.Map // by participant
-	link := func(s driver.Store) *Link {
-		l, _ := links.Load(s)
-		return l.(*Link)
+	each := func(s driver.Store, f func(*Link)) {
+		all, _ := links.Load(s)
+		for _, l := range all.([]*Link) {
+			f(l)
+		}
+	}
+	set := func(f Fault) func(testing.TB, driver.Store) {
+		return func(_ testing.TB, s driver.Store) { each(s, func(l *Link) { l.Set(f) }) }
 	}
 	return wiretest.Service{
 		Open: func(t testing.TB) driver.Store {
-			l := NewLink(t, addr)
-			s := open(t, l.Addr())
-			links.Store(s, l)
+			var own []*Link
+			var addrs []string
+			for _, a := range strings.Split(addr, ",") {
+				l := NewLink(t, a)
+				own, addrs = append(own, l), append(addrs, l.Addr())
+			}
+			s := open(t, strings.Join(addrs, ","))
+			links.Store(s, own)
 			return s
 		},
-		Crash: func(_ testing.TB, s driver.Store) { link(s).Close() },
-		Cut:   func(_ testing.TB, s driver.Store) { link(s).Set(BlackHole) },
-		Heal:  func(_ testing.TB, s driver.Store) { link(s).Set(Healthy) },
+		Crash: func(_ testing.TB, s driver.Store) { each(s, (*Link).Close) },
+		Cut:   set(BlackHole),
+		Heal:  set(Healthy),
 	}
 }
 

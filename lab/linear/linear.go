@@ -6,10 +6,6 @@
 // call takes effect at one moment between its beginning and its end, and which the
 // contract of package driver allows (Herlihy and Wing, Linearizability, 1990).
 //
-// A store runs it in a test of its own, on the harness of its conformance suite:
-//
-//	func TestLinearizable(t *testing.T) { linear.Run(t, harness()) }
-//
 // In one run nothing fails. In another, clients are cut off, requests and answers are
 // lost or late, and leases expire. In a third, the server restarts, if the harness can
 // do that and the store is back in a few seconds. Each name is checked by itself.
@@ -18,7 +14,7 @@
 // order of the grants; that a lease is held for as long as its holder trusts it, unless
 // it was broken, and never again after its end; that a caller is refused only because
 // of a holder, if no other call is under way; and that nothing is left at the end. It
-// does not check the order in which waiters are served; the suite of package drivertest
+// does not check the order in which waiters are served; the suite of package wiretest
 // does.
 //
 // LINEAR_OPERATIONS is about how many calls to make in each run: 10,000 where nothing
