@@ -30,7 +30,7 @@ ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.15.1
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Most of these tests run in fake time.
-CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./metrics/... ./metrics/otelpawl ./metrics/prompawl ./internal/line ./internal/participant/... ./internal/schedule ./internal/trust
+CORE        := . ./internal/apitest ./driver/... ./memlock ./fence ./adapt/... ./metrics/... ./metrics/otelpawl ./metrics/prompawl ./internal/line ./internal/participant/... ./internal/schedule ./internal/trust
 # These start servers or processes.
 ENSEMBLES   := ./zklock/... ./etcdlock/...
 SERVERS     := ./filelock ./redislock/... ./pglock/... ./cmd/pawl/...

@@ -85,8 +85,11 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 	if set.keepIdle > 0 {
 		req.Keeps, req.Renewed = true, false // what is left of a claim is too little to be kept
 	}
-	grant, err := c.ask(ctx, req)
+	grant, err := c.store.Acquire(ctx, req)
 	if err != nil {
+		if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ctx.Err())) {
+			err = waited(ctx, err)
+		}
 		return nil, err
 	}
 	l := c.lease(req, set, grant)

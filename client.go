@@ -48,10 +48,9 @@ type Client struct {
 	mu       sync.Mutex // guards the fields below
 	closed   bool
 	lines    map[string]*queue
-	looks    map[string]*look // those under way, by name
-	grants   *grant           // the first in the list of those not given back yet
-	dial     *dial            // to the store, under way; nil if none is
-	redialAt driver.Instant   // before which the next dial does not begin; only the dial under way uses it
+	grants   *grant         // the first in the list of those not given back yet
+	dial     *dial          // to the store, under way; nil if none is
+	redialAt driver.Instant // before which the next dial does not begin; only the dial under way uses it
 
 	ended    chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
@@ -98,7 +97,6 @@ func newClient(opts *Options) (*Client, error) {
 		cancel:   cancel,
 		ended:    make(chan struct{}),
 		lines:    make(map[string]*queue),
-		looks:    make(map[string]*look),
 		sched:    schedule.New((*grant).wake),
 		renewals: schedule.NewWorkers(maxRenewals, (*grant).renew),
 	}

@@ -65,27 +65,16 @@ func mayBeKept(err error) bool {
 // Acquire asks until the lease is granted or ctx ends. It waits in the store's queue, or asks again and again if the
 // store has none. It goes on while the store refuses requests, and through a silence of one TTL; then it returns a
 // *driver.SilentError. If a store that has never answered cannot be reached, it returns that error at once. The
-// other errors are those of TryAcquire, but for driver.ErrHeld. If ctx ends, its error may come with a
-// *driver.HeldError that has the last holders.
+// other errors are those of TryAcquire, but for driver.ErrHeld. If ctx ends, its error comes with a
+// *driver.HeldError or a *driver.ClosedError, if the store says what the call has waited for.
 func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (*Lease, error) {
-	return p.AcquireWith(ctx, req, nil)
-}
-
-// Patience makes the context of a wait.
-type Patience interface {
-	// Begin returns that context, and a function that frees it.
-	Begin() (context.Context, func())
-}
-
-// AcquireWith is Acquire, but waits in the context that patience makes when the wait begins.
-func (p *Participant) AcquireWith(ctx context.Context, req *driver.Request, patience Patience) (*Lease, error) {
 	ctx, stop, err := p.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer p.done(stop)
 	for lates, pause := 0, minPause; ; pause = min(2*pause, maxPause) {
-		l, err := p.attemptOnce(ctx, req, attemptKind{waits: true, patience: patience})
+		l, err := p.attemptOnce(ctx, req, attemptKind{waits: true})
 		switch {
 		case err == nil:
 			return l, nil
@@ -134,9 +123,8 @@ func (p *Participant) done(stop func()) {
 
 // attemptKind is how an attempt is made. The zero value asks once.
 type attemptKind struct {
-	waits    bool
-	patience Patience
-	instead  *Lease // downgrade this one
+	waits   bool
+	instead *Lease // downgrade this one
 }
 
 func (k attemptKind) make(ctx context.Context, p *Participant, req *driver.Request) (*Lease, error) {
@@ -144,7 +132,7 @@ func (k attemptKind) make(ctx context.Context, p *Participant, req *driver.Reque
 	case k.instead != nil:
 		return k.instead.lower(ctx, req)
 	case k.waits:
-		return p.await(ctx, req, k.patience)
+		return p.await(ctx, req)
 	}
 	return p.try(ctx, req)
 }

@@ -41,6 +41,7 @@ type Participant struct {
 	mu         sync.Mutex
 	leases     map[string]*Lease // from the first request on, by id
 	clocks     map[string]*clock // by server
+	sights     map[string]*sight // under way, by name
 	waiters    uint64            // so far
 	confirming bool              // somebody asks for leases that are unconfirmed
 	random     *rand.Rand
@@ -63,7 +64,7 @@ func New(store driver.Store, opts Options) *Participant {
 	}
 	p := &Participant{
 		store: store, caps: store.Caps(), opts: opts,
-		leases: make(map[string]*Lease), clocks: make(map[string]*clock), random: rand.New(opts.Random),
+		leases: make(map[string]*Lease), clocks: make(map[string]*clock), sights: make(map[string]*sight), random: rand.New(opts.Random),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	store.Listen(p.hear)

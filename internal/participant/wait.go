@@ -4,7 +4,6 @@ package participant
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -29,7 +28,7 @@ func (w *waiter) poke() {
 }
 
 // await waits until the name is granted.
-func (p *Participant) await(ctx context.Context, req *driver.Request, patience Patience) (*Lease, error) {
+func (p *Participant) await(ctx context.Context, req *driver.Request) (*Lease, error) {
 	a := p.attempt(req)
 	ready, stop := p.store.Hear(req.Name)
 	defer stop()
@@ -40,14 +39,14 @@ func (p *Participant) await(ctx context.Context, req *driver.Request, patience P
 	l := looks{attempt: a, pause: minPause, idle: minIdle}
 	f := l.enter(ctx, ready)
 	if f == nil {
-		f = l.wait(ctx, patience)
+		f = l.wait(ctx)
 	}
 	if f == nil {
 		return a.Lease, nil
 	}
 	err := a.giveUp(*f)
-	if len(a.holders) > 0 && ctx.Err() != nil && err != errAgain {
-		err = fmt.Errorf("%w: %w", err, &driver.HeldError{Info: infoOf(req.Name, a.holders)})
+	if ctx.Err() != nil && err != errAgain {
+		err = l.gaveUp(err)
 	}
 	return nil, err
 }
@@ -89,7 +88,7 @@ func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failur
 // wait looks until the name is granted. It goes on through every failure that may pass, until the store has
 // been silent for a whole TTL. Of a store that has never answered it returns the first failure, unless the
 // request may have been carried out: a repetition finds that out.
-func (l *looks) wait(ctx context.Context, patience Patience) *driver.Failure {
+func (l *looks) wait(ctx context.Context) *driver.Failure {
 	for !l.isHeld() {
 		began := driver.Now()
 		ans, err := l.look(ctx, l.queued)
@@ -105,11 +104,10 @@ func (l *looks) wait(ctx context.Context, patience Patience) *driver.Failure {
 		default:
 			next = l.refused(ans)
 		}
-		if patience != nil {
-			var free func()
-			ctx, free = patience.Begin()
-			patience = nil
-			defer free()
+		if l.patience == nil {
+			l.patience = l.patient(ctx)
+			defer l.patience.stop()
+			ctx = l.patience
 		}
 		if f := l.sleep(ctx, next); f != nil {
 			return f
@@ -121,6 +119,7 @@ func (l *looks) wait(ctx context.Context, patience Patience) *driver.Failure {
 // looks are what a waiter has learnt from its looks.
 type looks struct {
 	*attempt
+	patience    *patience // from the first answer that did not grant on
 	queued      bool
 	pause, idle time.Duration // the next ones, after a failure and at a name that is free and is not granted
 	outage      driver.Outage

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build !unix
-
-package pawl_test
-
-func processTime() int64 { return 0 } // not measured here

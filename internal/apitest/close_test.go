@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// closable fails every request that comes after Close.
+type closable struct {
+	*tapped
+	closed atomic.Bool
+}
+
+func (d *closable) Close() error {
+	d.closed.Store(true)
+	return d.tapped.Close()
+}
+
+func TestCloseWaitsForReleasesUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := &closable{tapped: tap(s)}
+		set(d.tapped, &d.release, func(ctx context.Context, ask func() (bool, error)) (bool, error) {
+			time.Sleep(time.Second)
+			if d.closed.Load() {
+				t.Error("the driver was closed before a lease was given back")
+			}
+			if d.releases.Load() == 1 {
+				return false, driver.ErrUnavailable // to be repeated in the background
+			}
+			return ask()
+		})
+		c, err := pawl.New(d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := acquire(t, c, "a")
+		go l.Release(context.Background())
+		synctest.Wait()
+		var second sync.WaitGroup
+		second.Go(func() { c.Close() }) // waits for the first
+		c.Close()
+		second.Wait()
+		if !d.closed.Load() {
+			t.Error("the driver is not closed")
+		}
+		if _, err := open(t, s.Participant(), nil).TryAcquire(context.Background(), "a"); err != nil {
+			t.Errorf("the lease was not given back: %v", err)
+		}
+	})
+}
+
+func TestCloseGivesBackWhatWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &memlock.Store{NoExpiry: true} // as on files: only its owner can let go
+		c := open(t, s.Participant(), nil)
+		l := acquire(t, c, "a", pawl.MaxHold(time.Second))
+		<-l.Done()
+		other := open(t, s.Participant(), nil)
+		_, err := other.TryAcquire(context.Background(), "a")
+		wantIs(t, err, pawl.ErrHeld)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := other.TryAcquire(context.Background(), "a"); err != nil {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+func TestCloseDoesNotHangWithTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		hangRenewals(d)
+		c := open(t, d, &pawl.Options{TTL: 30 * time.Second})
+		l := acquire(t, c, "a")
+		for range 2 {
+			go l.Extend(context.Background(), 30*time.Second)
+		}
+		time.Sleep(11 * time.Second)
+		began := time.Now()
+		c.Close()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
+
+// Observers and logs that block must not keep leases from ending.
+func TestBlockedLoggerDoesNotKeepLeasesAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		c := open(t, new(memlock.Store).Participant(), &pawl.Options{TTL: time.Second, Logger: slog.New(slog.NewTextHandler(w, nil))})
+		var all [3]*pawl.Lease
+		for i, name := range []string{"a", "b", "c"} {
+			all[i] = acquire(t, c, name, pawl.NoRenew())
+		}
+		time.Sleep(time.Second)
+		for _, l := range all {
+			select {
+			case <-l.Done():
+			default:
+				t.Errorf("%s is not told that its time is over", l.Name())
+			}
+		}
+		go io.Copy(io.Discard, r)
+		synctest.Wait()
+		w.Close()
+	})
+}
+
+func TestObserverMayCallBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *pawl.Client
+		var lease atomic.Pointer[pawl.Lease]
+		var once sync.Once
+		extended, closed := make(chan error, 1), make(chan error, 1)
+		ctx := context.Background()
+		c = open(t, new(memlock.Store).Participant(), &pawl.Options{TTL: time.Minute, Observer: pawl.Observer{
+			Renewed: func(pawl.Event) {
+				once.Do(func() { extended <- lease.Load().Extend(ctx, time.Minute) })
+			},
+			Lost: func(pawl.Event) {
+				lease.Load().Release(ctx)
+				closed <- c.Close()
+			},
+		}})
+		lease.Store(acquire(t, c, "a", pawl.MaxHold(50*time.Second)))
+		for _, c := range []chan error{extended, closed} {
+			if err := <-c; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestEveryAcquiredEnds(t *testing.T) {
+	var acquired, ended atomic.Int64
+	count := func(n *atomic.Int64) func(pawl.Event) { return func(pawl.Event) { n.Add(1) } }
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			c := open(t, new(memlock.Store).Participant(), &pawl.Options{Observer: pawl.Observer{
+				Acquired: count(&acquired), Released: count(&ended), Lost: count(&ended),
+			}})
+			l := acquire(t, c, "a")
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() {
+				if l, err := c.Acquire(ctx, "a"); err == nil {
+					l.Release(ctx)
+				}
+			}()
+			synctest.Wait()
+			go cancel()
+			release(t, l)
+			synctest.Wait()
+		})
+	}
+	if acquired.Load() != ended.Load() || acquired.Load() == 0 {
+		t.Errorf("%d acquired, %d ended", acquired.Load(), ended.Load())
+	}
+}
+
+func TestDoTellsThatItsLeaseEnded(t *testing.T) {
+	c := open(t, new(memlock.Store).Participant(), nil)
+	err := c.Do(context.Background(), "a", func(context.Context, *pawl.Lease) error { return c.Close() })
+	wantIs(t, err, pawl.ErrReleased)
+}
+
+func TestPanicOfADriverDoesNotStopTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		set(d, &d.try, func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) { panic(errNet) })
+		c := open(t, d, nil)
+		func() {
+			defer func() {
+				if err, ok := recover().(error); !ok || !errors.Is(err, errNet) {
+					t.Errorf("panic with %v", err)
+				}
+			}()
+			c.Acquire(context.Background(), "a")
+		}()
+		set(d, &d.try, nil)
+		release(t, acquire(t, c, "a"))
+	})
+}
+
+// hangs is a store that records a grant, does not answer, and stays silent from then
+// on.
+type hangs struct{ driver.Store }
+
+func (d hangs) Caps() driver.Caps { return remote(d.Store) }
+
+func (d hangs) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	_, err := d.Store.Ask(ctx, req)
+	return driver.Answer{}, errors.Join(err, driver.ErrUncertain)
+}
+
+func (d hangs) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) { return hang(ctx) }
+
+func hang(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() }
+
+// remote returns the Caps of a store on other hosts.
+func remote(s driver.Store) driver.Caps {
+	c := s.Caps()
+	c.CrossHost = true
+	return c
+}
+
+func TestCloseDoesNotWaitForAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := pawl.New(hangs{new(memlock.Store).Participant()}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.TryAcquire(t.Context(), "deploy")
+		wantIs(t, err, pawl.ErrUncertain)
+		time.Sleep(10 * time.Millisecond)
+		began := time.Now()
+		c.Close()
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("Close took %v", d)
+		}
+	})
+}
+
+// far is a store on other hosts.
+type far struct{ driver.Store }
+
+func (d far) Caps() driver.Caps { return remote(d.Store) }
+
+// TestCloseOfManyLeasesOfAStoreThatHangs: however many there are, all requests have the same
+// time. None begins later, and the error has a bounded length.
+func TestCloseOfManyLeasesOfAStoreThatHangs(t *testing.T) {
+	for _, n := range []int{20, 2000} {
+		synctest.Test(t, func(t *testing.T) {
+			var told atomic.Int64
+			opts := &pawl.Options{Observer: pawl.Observer{Released: func(e pawl.Event) {
+				if e.Err != nil {
+					told.Add(1)
+				}
+			}}}
+			d := tap(new(memlock.Store))
+			set(d, &d.release, func(ctx context.Context, ask func() (bool, error)) (bool, error) {
+				<-ctx.Done()
+				return false, ctx.Err()
+			})
+			c := open(t, far{d}, opts)
+			for i := range n {
+				acquire(t, c, fmt.Sprint("name", i))
+			}
+			began := time.Now()
+			err := c.Close()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Close = %v; want the error of the leases that could not be given back", err)
+			}
+			if len(err.Error()) > 1000 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+			if took := time.Since(began); took != 4*time.Second {
+				t.Errorf("Close of %d leases took %v", n, took)
+			}
+			synctest.Wait()
+			if got := told.Load(); got != int64(n) {
+				t.Errorf("%d of %d leases were told to have ended", got, n)
+			}
+			if got := d.releases.Load(); got != int64(n) {
+				t.Errorf("%d requests for %d leases; want one for each, in time", got, n)
+			}
+		})
+	}
+}
+
+// part is a store of which the part with the names that begin with "dead" does not answer a
+// release.
+type part struct{ driver.Store }
+
+func (d part) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
+	if strings.HasPrefix(l.Name, "dead") {
+		return hang(ctx)
+	}
+	return d.Store.End(ctx, l, how)
+}
+
+// left returns how many names that begin with prefix somebody holds.
+func left(t *testing.T, s *memlock.Store, prefix string) int {
+	t.Helper()
+	infos, err := s.Participant().List(t.Context(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(infos)
+}
+
+func TestCloseOfAStoreWithADeadPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c := open(t, far{part{s.Participant()}}, nil)
+		const n = 1000
+		for i := range n {
+			acquire(t, c, fmt.Sprint("dead", i))
+			acquire(t, c, fmt.Sprint("ok", i))
+		}
+		began := time.Now()
+		if err := c.Close(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close = %v; want the error of the part that does not answer", err)
+		}
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if ok, dead := left(t, s, "ok"), left(t, s, "dead"); ok != 0 || dead != n {
+			t.Errorf("%d leases of the part that answers are not given back, and %d of the other; want 0 and %d", ok, dead, n)
+		}
+	})
+}
+
+// A call that hangs takes none of the time in which leases are given back.
+func TestCloseBehindACallThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := tap(s)
+		c := open(t, d, nil)
+		l := acquire(t, c, "a")
+		set(d, &d.try, func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
+			time.Sleep(5 * time.Second)
+			return driver.Answer{}, driver.ErrUnavailable
+		})
+		go c.TryAcquire(context.Background(), "b")
+		synctest.Wait()
+		began := time.Now()
+		if err := c.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("Close took %v; want that it waits for the call", took)
+		}
+		wantIs(t, l.Err(), pawl.ErrReleased)
+		if n := left(t, s, ""); n != 0 {
+			t.Errorf("%d leases are not given back", n)
+		}
+	})
+}
+
+// A call that waits under a lease is told that the client is closed, not that the lease has ended.
+func TestCloseTellsWaitersBeforeTheirLeasesEnd(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			s := new(memlock.Store)
+			held := acquire(t, open(t, s.Participant(), nil), "b")
+			c := open(t, s.Participant(), nil)
+			ctx, cancel := acquire(t, c, "a").Context(context.Background())
+			defer cancel()
+			go c.Acquire(context.Background(), "b") // which asks the store
+			synctest.Wait()
+			var err error
+			var call sync.WaitGroup
+			call.Go(func() { _, err = c.Acquire(ctx, "b") })
+			synctest.Wait()
+			c.Close()
+			call.Wait()
+			wantIs(t, err, pawl.ErrClosed)
+			release(t, held)
+		})
+	}
+}
+
+// A call that was granted its lease in the instant of Close has it given back too.
+func TestCloseGivesBackWhatCallsLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := tap(s)
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
+			defer time.Sleep(time.Second)
+			return ask()
+		})
+		c := open(t, d, nil)
+		go c.TryAcquire(context.Background(), "a")
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+		if n := left(t, s, ""); n != 0 {
+			t.Errorf("%d leases are not given back", n)
+		}
+	})
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// away is a store that can be out of reach. To connect takes slow.
+type away struct {
+	memlock.Store
+	down   bool
+	slow   time.Duration
+	opened int
+	closed int
+}
+
+var errDown = fmt.Errorf("%w: %w", pawl.ErrUnavailable, errNet)
+
+func (a *away) open(ctx context.Context) (driver.Store, error) {
+	a.opened++
+	select {
+	case <-time.After(a.slow):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if a.down {
+		return nil, errDown
+	}
+	return &counted{a.Participant(), a}, nil
+}
+
+type counted struct {
+	driver.Store
+	store *away
+}
+
+func (d *counted) Close() error { d.store.closed++; return d.Store.Close() }
+
+func connect(t *testing.T, a *away, opts *pawl.Options) *pawl.Client {
+	t.Helper()
+	c, err := pawl.Connect(t.Context(), a.open, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestConnectsWhenUsed: a client can be made before its store is there. Until then every call says
+// that the store is unavailable.
+func TestConnectsWhenUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, a := t.Context(), &away{down: true}
+		c := connect(t, a, nil)
+		work := func(context.Context, *pawl.Lease) error { return nil }
+		_, acquire := c.Acquire(ctx, "a")
+		_, try := c.TryAcquire(ctx, "a")
+		_, all := c.AcquireAll(ctx, []string{"a", "b"})
+		_, tryAll := c.TryAcquireAll(ctx, []string{"a", "b"})
+		_, inspect := c.Inspect(ctx, "a")
+		_, list := c.List(ctx, "")
+		_, store := c.Store(ctx)
+		for what, err := range map[string]error{
+			"Acquire": acquire, "TryAcquire": try, "AcquireAll": all, "TryAcquireAll": tryAll, "Inspect": inspect, "List": list, "Store": store,
+			"Break": c.Break(ctx, "a", "id", ""), "Elect": c.Elect(ctx, "a", work), "Do": c.Do(ctx, "a", work), "Ping": c.Ping(ctx),
+		} {
+			if !errors.Is(err, pawl.ErrUnavailable) || !errors.Is(err, errNet) {
+				t.Errorf("%s = %v; want ErrUnavailable, with the reason", what, err)
+			}
+			wantOne(t, what, err)
+		}
+		for _, err := range c.Observe(ctx, "a") {
+			wantIs(t, err, pawl.ErrUnavailable)
+			break
+		}
+		if c.Guarantees() != (pawl.Guarantees{}) {
+			t.Errorf("a store that was never there guarantees %+v", c.Guarantees())
+		}
+		a.down = false
+		if err := c.Ping(ctx); err != nil {
+			t.Error(err)
+		}
+		l, err := c.Acquire(ctx, "a", pawl.Shared())
+		if err != nil || !c.Guarantees().Fencing {
+			t.Fatal(err, c.Guarantees())
+		}
+		release(t, l)
+		if err := c.Close(); err != nil || a.closed != 1 {
+			t.Errorf("Close = %v, and %d drivers are closed; want one", err, a.closed)
+		}
+		wantIs(t, c.Ping(ctx), pawl.ErrClosed)
+	})
+}
+
+// TestConnectsAtAPace: calls that fail because nothing listens are not followed by an attempt to connect
+// at once.
+func TestConnectsAtAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &away{down: true}
+		c := connect(t, a, nil)
+		defer c.Close()
+		for began := time.Now(); time.Since(began) < 10*time.Second; {
+			if _, err := c.TryAcquire(t.Context(), "a"); !errors.Is(err, pawl.ErrUnavailable) {
+				t.Fatalf("TryAcquire = %v; want ErrUnavailable", err)
+			}
+			if a.opened > 25 {
+				t.Fatalf("the client has tried to connect %d times in %v", a.opened, time.Since(began))
+			}
+		}
+	})
+}
+
+// TestCauseWhileConnecting: the error of a call whose context ends before the store is there says why it ended.
+func TestCauseWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &away{down: true}
+		c := connect(t, a, nil)
+		defer c.Close()
+		a.slow = time.Second
+		for what, call := range map[string]func(context.Context) error{
+			"Inspect": func(ctx context.Context) error { _, err := c.Inspect(ctx, "a"); return err },
+			"List":    func(ctx context.Context) error { _, err := c.List(ctx, ""); return err },
+			"Store":   func(ctx context.Context) error { _, err := c.Store(ctx); return err },
+			"Break":   func(ctx context.Context) error { return c.Break(ctx, "a", "id", "") },
+			"Ping":    c.Ping,
+		} {
+			cause := errors.New("why " + what + " ended")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Millisecond, func() { cancel(cause) })
+			if err := call(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+				t.Errorf("%s = %v; want context.Canceled, with its cause", what, err)
+			}
+		}
+	})
+}
+
+// TestCallsShareAConnection: several calls wait for one attempt, each for as long as it likes.
+func TestCallsShareAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &away{down: true}
+		c := connect(t, a, nil)
+		defer c.Close()
+		a.down, a.slow = false, time.Second
+		few, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		errs := make(chan error)
+		go func() {
+			_, err := c.TryAcquire(few, "a")
+			errs <- err
+		}()
+		for i := range 3 {
+			go func() {
+				l, err := c.Acquire(t.Context(), fmt.Sprint(i))
+				if err == nil {
+					err = l.Release(t.Context())
+				}
+				errs <- err
+			}()
+		}
+		err := <-errs
+		wantIs(t, err, context.DeadlineExceeded)
+		wantOne(t, "TryAcquire", err)
+		for range 3 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		if a.opened != 2 {
+			t.Errorf("connected %d times after the first", a.opened-1)
+		}
+	})
+}
+
+// TestCloseWhileConnecting ends the attempt, and the calls that wait for it.
+func TestCloseWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &away{down: true}
+		c := connect(t, a, nil)
+		a.slow = time.Hour
+		errs := make(chan error)
+		go func() { errs <- c.Ping(t.Context()) }()
+		synctest.Wait()
+		began := time.Now()
+		if err := c.Close(); err != nil || time.Since(began) > time.Second {
+			t.Errorf("Close = %v, after %v", err, time.Since(began))
+		}
+		wantIs(t, <-errs, pawl.ErrClosed)
+	})
+}
+
+// TestConnectRefuses what does not pass.
+func TestConnectRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, want := range []error{errNet, fmt.Errorf("%w: %w", pawl.ErrUnavailable, pawl.ErrDenied),
+			fmt.Errorf("%w: %w", pawl.ErrUnavailable, fs.ErrInvalid)} {
+			_, err := pawl.Connect(t.Context(), func(context.Context) (driver.Store, error) { return nil, want }, nil)
+			if err == nil {
+				t.Errorf("Connect = %v; want %v", err, want)
+			}
+		}
+		needs := &pawl.Options{Require: pawl.Guarantees{Expiry: true}}
+		a := &away{Store: memlock.Store{NoExpiry: true}}
+		if _, err := pawl.Connect(t.Context(), a.open, needs); !errors.Is(err, errors.ErrUnsupported) || a.closed != 1 {
+			t.Errorf("Connect = %v, and %d drivers are closed", err, a.closed)
+		}
+		a.down = true
+		c := connect(t, a, needs)
+		a.down = false
+		if err := c.Ping(t.Context()); !errors.Is(err, errors.ErrUnsupported) || a.closed != 2 {
+			t.Errorf("Ping = %v, and %d drivers are closed", err, a.closed)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		_, err := pawl.Connect(t.Context(), (&away{down: true}).open, &pawl.Options{TTL: -1})
+		if err == nil {
+			t.Error("a negative TTL is accepted")
+		}
+	})
+}

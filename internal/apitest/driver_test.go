@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apitest tests package pawl from outside: what its exported names promise, on stores in memory and in fake
+// time. The clients of other packages' tests are real ones too; what every store must do is in wiretest.
+package apitest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// tapped is a participant of a memlock store whose requests go through hooks. A nil hook lets
+// them through. It has no queue and shows nothing, like a plain remote store.
+type tapped struct {
+	driver.Store
+	tries, renewals, releases atomic.Int64
+	mu                        sync.Mutex // guards the hooks
+	try                       func(ctx context.Context, ask func() (driver.Answer, error)) (driver.Answer, error)
+	renew                     func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error)
+	release                   func(ctx context.Context, ask func() (bool, error)) (bool, error)
+}
+
+func tap(s *memlock.Store) *tapped { return &tapped{Store: s.Participant()} }
+
+// Caps says that the store is far away, so that requests have deadlines.
+func (d *tapped) Caps() driver.Caps {
+	c := d.Store.Caps()
+	return driver.Caps{Guarantees: driver.Guarantees{Fencing: true, Expiry: c.Expiry, Shared: c.Shared, Slots: c.Slots, CrossHost: true}, LongerTTL: true}
+}
+
+func (d *tapped) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	d.tries.Add(1)
+	ask := func() (driver.Answer, error) { return d.Store.Ask(ctx, req) }
+	if f := hook(d, &d.try); f != nil {
+		return f(ctx, ask)
+	}
+	return ask()
+}
+
+func (d *tapped) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	d.renewals.Add(1)
+	// A store does not know that a request has been given up.
+	ask := func() (driver.Renewal, error) { return d.Store.Renew(context.WithoutCancel(ctx), l, ttl) }
+	if f := hook(d, &d.renew); f != nil {
+		return f(ctx, ask)
+	}
+	return ask()
+}
+
+func (d *tapped) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
+	d.releases.Add(1)
+	ask := func() (bool, error) {
+		if err := ctx.Err(); err != nil { // which memlock does not look at
+			return false, err
+		}
+		return d.Store.End(ctx, l, how)
+	}
+	if f := hook(d, &d.release); f != nil {
+		return f(ctx, ask)
+	}
+	return ask()
+}
+
+func hook[F any](d *tapped, f *F) F {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return *f
+}
+
+// set exchanges a hook while requests may be under way.
+func set[F any](d *tapped, f *F, to F) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*f = to
+}
+
+func open(t testing.TB, d driver.Store, opts *pawl.Options) *pawl.Client {
+	t.Helper()
+	c, err := pawl.New(d, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func acquire(t testing.TB, c *pawl.Client, name string, opts ...pawl.Option) *pawl.Lease {
+	t.Helper()
+	l, err := c.Acquire(context.Background(), name, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func wantIs(t testing.TB, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("error is %v, want %v", err, target)
+	}
+}
+
+func release(t testing.TB, l *pawl.Lease) {
+	t.Helper()
+	if err := l.Release(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}

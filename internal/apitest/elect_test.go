@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// TestElect has five candidates, of which the leader is cut off or killed again
+// and again. There are never two, tokens grow, and there is soon a new one.
+func TestElect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		const ttl = 3 * time.Second
+		var leaders atomic.Int32
+		var last, terms atomic.Int64
+		var vacant time.Time
+		ctx, cancel := context.WithCancel(context.Background())
+		var all sync.WaitGroup
+		candidate := func() {
+			d := tap(s)
+			c := open(t, d, &pawl.Options{TTL: ttl})
+			err := c.Elect(ctx, "a", func(ctx context.Context, l *pawl.Lease) error {
+				if leaders.Add(1) != 1 {
+					t.Error("two leaders at a time")
+				}
+				if old := last.Swap(int64(l.Token())); int64(l.Token()) <= old {
+					t.Errorf("token %d after %d", l.Token(), old)
+				}
+				if terms.Add(1) > 1 && time.Since(vacant) > ttl+time.Second {
+					t.Errorf("nobody has led for %v", time.Since(vacant))
+				}
+				defer time.AfterFunc(2*time.Second, func() { cutRenewals(d) }).Stop()
+				<-ctx.Done()
+				set(d, &d.renew, nil)
+				vacant = time.Now()
+				leaders.Add(-1)
+				return ctx.Err()
+			})
+			wantIs(t, err, context.Canceled)
+		}
+		for range 5 {
+			all.Go(candidate)
+		}
+		time.Sleep(time.Minute)
+		cancel()
+		all.Wait()
+		if n := terms.Load(); n < 10 {
+			t.Errorf("%d terms in a minute", n)
+		}
+		if !isFree(t, open(t, s.Participant(), nil), "a") {
+			t.Error("it is held after the last has gone")
+		}
+	})
+}
+
+// The leader is told to stop, but takes its time. It must not stand for election
+// again before it has stopped.
+func TestElectWaitsForTheLeaderToStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		boom := errors.New("boom")
+		var running, terms int
+		err := c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {
+			if running++; running > 1 {
+				t.Error("it leads twice at a time")
+			}
+			defer func() { running-- }()
+			if terms++; terms == 3 {
+				return boom
+			}
+			if err := other.Break(context.Background(), "a", l.ID(), "enough"); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			wantIs(t, context.Cause(ctx), pawl.ErrLost)
+			time.Sleep(time.Minute)
+			return errors.New("does not count")
+		})
+		if err != boom || terms != 3 {
+			t.Errorf("Elect = %v after %d terms, want the error of the third", err, terms)
+		}
+		if !isFree(t, other, "a") {
+			t.Error("it is held after the leader has resigned")
+		}
+	})
+}
+
+func TestElectEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		nothing := func(context.Context, *pawl.Lease) error { return nil }
+		if err := c.Elect(context.Background(), "a", nothing); err != nil {
+			t.Errorf("Elect = %v, want nil: it has resigned", err)
+		}
+		if err := c.Elect(context.Background(), "", nothing); err == nil {
+			t.Error("Elect of a bad name has no error")
+		}
+		err := c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error { return l.Release(ctx) })
+		if err != nil {
+			t.Errorf("Elect = %v, want nil: the leader has let go itself", err)
+		}
+		l := acquire(t, other, "a")
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		wantIs(t, c.Elect(ctx, "a", nothing), context.DeadlineExceeded)
+		func() {
+			defer func() { _ = recover() }()
+			_ = c.Elect(context.Background(), "b", func(context.Context, *pawl.Lease) error { panic("boom") })
+		}()
+		if !isFree(t, other, "b") {
+			t.Error("it is held after a panic")
+		}
+		done := make(chan error)
+		go func() { done <- c.Elect(context.Background(), "a", nothing) }()
+		synctest.Wait()
+		c.Close()
+		if err := <-done; err == nil {
+			t.Error("Elect of a closed client has no error")
+		}
+		release(t, l)
+	})
+}
+
+// A candidate that waits goes on through an outage of the store.
+func TestElectOutlivesOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		away := func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
+			return driver.Answer{}, driver.ErrUnavailable
+		}
+		d.try = away
+		c := open(t, d, &pawl.Options{TTL: time.Second})
+		nothing := func(context.Context, *pawl.Lease) error { return nil }
+		wantIs(t, c.Elect(context.Background(), "a", nothing), pawl.ErrUnavailable)
+
+		set(d, &d.try, nil)
+		terms := 0
+		err := c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {
+			if terms++; terms == 2 {
+				return nil
+			}
+			cutRenewals(d)
+			set(d, &d.try, away)
+			<-ctx.Done()
+			time.AfterFunc(10*time.Minute, func() {
+				set(d, &d.try, nil)
+				set(d, &d.renew, nil)
+			})
+			return nil
+		})
+		if err != nil || terms != 2 {
+			t.Errorf("Elect = %v after %d terms, want nil after 2", err, terms)
+		}
+	})
+}
+
+// MaxHold limits a term, and then the other candidates that wait come first.
+func TestElectWithTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		var led [3]int
+		var all sync.WaitGroup
+		for i := range led {
+			c := open(t, s.Participant(), nil)
+			all.Go(func() {
+				_ = c.Elect(ctx, "a", func(ctx context.Context, l *pawl.Lease) error {
+					led[i]++
+					<-ctx.Done()
+					return nil
+				}, pawl.MaxHold(time.Minute))
+			})
+		}
+		all.Wait()
+		for i, n := range led {
+			if n < 19 || n > 21 {
+				t.Errorf("candidate %d has led %d times, want a third of 60", i, n)
+			}
+		}
+	})
+}
+
+// A candidate whose place in the queue was confirmed also goes on when the store is
+// away for longer than a TTL.
+func TestElectOutlivesOutagesWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := tap(s)
+		c, other := open(t, d, &pawl.Options{TTL: time.Second}), open(t, s.Participant(), nil)
+		l := acquire(t, other, "a")
+		led := make(chan error)
+		go func() {
+			led <- c.Elect(context.Background(), "a", func(context.Context, *pawl.Lease) error { return nil })
+		}()
+		time.Sleep(time.Minute)
+		for _, err := range []error{driver.ErrUnavailable, driver.ErrUncertain} {
+			set(d, &d.try, func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
+				return driver.Answer{}, err
+			})
+			time.Sleep(time.Minute)
+			set(d, &d.try, nil)
+			time.Sleep(time.Minute)
+		}
+		select {
+		case err := <-led:
+			t.Fatalf("Elect = %v in an outage", err)
+		default:
+		}
+		release(t, l)
+		if err := <-led; err != nil {
+			t.Errorf("Elect = %v", err)
+		}
+	})
+}
+
+// A candidate that loses the lead again and again pauses for longer and longer before
+// it stands for election; after a term that went well it is as quick as before.
+func TestElectBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		var vacant time.Time
+		var pauses []time.Duration
+		_ = c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {
+			if !vacant.IsZero() {
+				pauses = append(pauses, time.Since(vacant))
+			}
+			switch len(pauses) {
+			case 12:
+				time.Sleep(2 * time.Minute)
+			case 13:
+				return nil
+			}
+			if err := other.Break(context.Background(), "a", l.ID(), "enough"); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			vacant = time.Now()
+			return nil
+		})
+		t.Logf("pauses between terms: %v", pauses)
+		if first, last := pauses[0], pauses[11]; first > 20*time.Millisecond || last < 100*time.Millisecond || last > time.Second {
+			t.Errorf("pauses grow from %v to %v; want from some milliseconds to half a second", first, last)
+		}
+		if again := pauses[12]; again > 20*time.Millisecond {
+			t.Errorf("a pause of %v after a long term", again)
+		}
+	})
+}
+
+// Everybody can see who leads and who stands for election, and each client's observer
+// learns of its own terms.
+func TestElectTellsWhoLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		watcher := open(t, s.Participant(), nil)
+		var mu sync.Mutex
+		var heard []string
+		candidate := func(who string, stop context.Context) {
+			note := func(what string) func(pawl.Event) {
+				return func(pawl.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					heard = append(heard, who+" "+what)
+				}
+			}
+			c := open(t, s.Participant(), &pawl.Options{Holder: pawl.Holder{Who: who},
+				Observer: pawl.Observer{Acquired: note("leads"), Lost: note("has lost"), Released: note("resigns")}})
+			_ = c.Elect(stop, "a", func(ctx context.Context, _ *pawl.Lease) error {
+				<-ctx.Done()
+				return nil
+			}, pawl.Why("to tidy up"))
+		}
+		var all sync.WaitGroup
+		first, stopFirst := context.WithCancel(context.Background())
+		second, stopSecond := context.WithCancel(context.Background())
+		all.Go(func() { candidate("one", first) })
+		synctest.Wait()
+		all.Go(func() { candidate("two", second) })
+		synctest.Wait()
+		info, err := watcher.Inspect(context.Background(), "a")
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].Who != "one" || info.Holders[0].Why != "to tidy up" ||
+			len(info.Waiters) != 1 || info.Waiters[0].Who != "two" {
+			t.Fatalf("Inspect = %+v, %v", info, err)
+		}
+		if err := watcher.Break(context.Background(), "a", info.Holders[0].Lease, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		stopFirst()
+		stopSecond()
+		all.Wait()
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{"one leads", "one has lost", "two leads", "two resigns"}; len(heard) != len(want) ||
+			!slices.Equal(slices.Sorted(slices.Values(heard)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("the observers hear %q; want %q", heard, want)
+		}
+	})
+}
+
+func TestElectRefusesSeveralLeaders(t *testing.T) {
+	c := open(t, new(memlock.Store).Participant(), nil)
+	for _, opt := range []pawl.Option{pawl.Shared(), pawl.Slots(1), pawl.Slots(3)} {
+		err := c.Elect(context.Background(), "a", func(context.Context, *pawl.Lease) error {
+			t.Error("it leads")
+			return nil
+		}, opt)
+		var e *pawl.Error
+		if !errors.As(err, &e) || e.Op != "elect" || e.Name != "a" {
+			t.Errorf("%T: error is %v, want one of elect", opt, err)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestWaitersOfOneClientAreServedInOrder(t *testing.T) {
+	for _, store := range []struct {
+		name string
+		d    func() driver.Store
+	}{
+		{"with a queue and passing", func() driver.Store { return new(memlock.Store).Participant() }},
+		{"without", func() driver.Store { return tap(new(memlock.Store)) }},
+	} {
+		t.Run(store.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := open(t, store.d(), nil)
+				first := acquire(t, c, "a")
+				var order []int
+				var token pawl.Token
+				var wg sync.WaitGroup
+				for i := range 50 {
+					wg.Go(func() {
+						l := acquire(t, c, "a")
+						order = append(order, i)
+						if l.Token() <= token {
+							t.Errorf("token %d after %d", l.Token(), token)
+						}
+						token = l.Token()
+						time.Sleep(time.Millisecond)
+						release(t, l)
+					})
+					synctest.Wait() // it stands in line
+				}
+				release(t, first)
+				wg.Wait()
+				for i, got := range order {
+					if got != i {
+						t.Fatalf("order %v", order)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestOneOfManyLocalWaitersStandsInTheStoresQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c := open(t, s.Participant(), nil)
+		other := open(t, s.Participant(), nil)
+		l := acquire(t, other, "a")
+		for range 10 {
+			go func() { release(t, acquire(t, c, "a")) }()
+		}
+		synctest.Wait()
+		info, err := other.Inspect(context.Background(), "a")
+		if err != nil || len(info.Waiters) != 1 {
+			t.Errorf("the store sees %v (%v), want one waiter", info, err)
+		}
+		release(t, l)
+		synctest.Wait()
+	})
+}
+
+// A lease is not passed on within one client for ever while others wait.
+func TestOthersGetTheirTurnAgainstABusyClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		busy, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		l := acquire(t, busy, "a")
+		var stop atomic.Bool
+		var turns atomic.Int64
+		for range 3 {
+			go func() {
+				for !stop.Load() {
+					l := acquire(t, busy, "a")
+					turns.Add(1)
+					release(t, l)
+				}
+			}()
+		}
+		synctest.Wait()
+		got := make(chan int64)
+		go func() {
+			l := acquire(t, other, "a")
+			stop.Store(true)
+			got <- turns.Load()
+			release(t, l)
+		}()
+		synctest.Wait()
+		release(t, l)
+		if n := <-got; n > 20 {
+			t.Errorf("the other client waited for %d turns of the busy one", n)
+		}
+		synctest.Wait()
+	})
+}
+
+func TestWaiterThatGivesUpLeavesTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, new(memlock.Store).Participant(), nil)
+		first := acquire(t, c, "a")
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		errs := make(chan error)
+		go func() {
+			_, err := c.Acquire(ctx, "a")
+			errs <- err
+		}()
+		synctest.Wait()
+		last := make(chan *pawl.Lease)
+		go func() { last <- acquire(t, c, "a") }()
+		if err := <-errs; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error is %v, want the context's own", err)
+		}
+		release(t, first)
+		release(t, <-last)
+	})
+}
+
+// The lease is granted, or passed on, in the very instant in which the waiter
+// gives up: it must be put back, or the name stays held by nobody. With one
+// processor the waiter finds both events when it wakes, the first of them first.
+func TestGrantInTheInstantOfCancelIsPutBack(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, holder := range []string{"same client", "same client with reserved tokens", "another client"} {
+		for _, first := range []string{"cancel", "grant", "either"} {
+			t.Run(holder+", "+first+" first", func(t *testing.T) {
+				for range 100 {
+					synctest.Test(t, func(t *testing.T) { grantAndCancel(t, holder, first) })
+				}
+			})
+		}
+	}
+}
+
+func grantAndCancel(t *testing.T, by, first string) {
+	s := new(memlock.Store)
+	d := s.Participant()
+	if by == "same client with reserved tokens" { // which hands its grant over
+		d = reserve(s, 100, false)
+	}
+	c, other := open(t, d, nil), open(t, s.Participant(), nil)
+	holder := c
+	if by == "another client" {
+		holder = other
+	}
+	l := acquire(t, holder, "a")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		if l, err := c.Acquire(ctx, "a"); err == nil {
+			release(t, l)
+		} else if !errors.Is(err, context.Canceled) {
+			t.Errorf("error is %v", err)
+		}
+	}()
+	synctest.Wait() // it waits
+	switch first {
+	case "cancel":
+		cancel()
+	case "either":
+		go cancel()
+	}
+	release(t, l)
+	cancel()
+	synctest.Wait()
+	for _, next := range []*pawl.Client{other, c} {
+		l, err := next.TryAcquire(context.Background(), "a")
+		if err != nil {
+			t.Fatalf("nobody holds the name, but it is not free: %v", err)
+		}
+		release(t, l)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	last, err := c.Acquire(ctx, "a")
+	if err != nil {
+		t.Fatalf("the line does not go on: %v", err)
+	}
+	release(t, last)
+}
+
+func TestGrantAfterCancelIsPutBack(t *testing.T) {
+	for _, op := range []string{"Acquire", "TryAcquire"} {
+		t.Run(op, func(t *testing.T) {
+			s := new(memlock.Store)
+			d := tap(s)
+			ctx, cancel := context.WithCancel(context.Background())
+			d.try = func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
+				g, err := ask()
+				cancel() // while the answer is on its way
+				return g, err
+			}
+			c := open(t, d, nil)
+			call := c.Acquire
+			if op == "TryAcquire" {
+				call = c.TryAcquire
+			}
+			if _, err := call(ctx, "a"); !errors.Is(err, context.Canceled) {
+				t.Fatalf("error is %v, want the context's own", err)
+			}
+			ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+			defer stop()
+			if _, err := open(t, s.Participant(), nil).Acquire(ctx, "a"); err != nil {
+				t.Errorf("the grant was not put back: %v", err)
+			}
+		})
+	}
+}
+
+func TestLostLeaseLetsTheLineGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, new(memlock.Store).Participant(), nil)
+		l := acquire(t, c, "a", pawl.MaxHold(time.Second), pawl.TTL(2*time.Second))
+		next := acquire(t, c, "a") // by the store, when the TTL is over
+		wantIs(t, l.Release(context.Background()), pawl.ErrLost)
+		release(t, next)
+	})
+}
+
+func TestAcquiringWhatTheContextHoldsFailsAtOnce(t *testing.T) {
+	c := open(t, new(memlock.Store).Participant(), nil)
+	err := c.Do(context.Background(), "a", func(ctx context.Context, _ *pawl.Lease) error {
+		return c.Do(ctx, "b", func(ctx context.Context, _ *pawl.Lease) error {
+			_, err := c.Acquire(ctx, "a")
+			return err
+		})
+	})
+	wantIs(t, err, pawl.ErrHeld)
+}
+
+func TestCloseReleasesLeasesAndEndsWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		mine, theirs := acquire(t, c, "mine"), acquire(t, other, "theirs")
+		errs := make(chan error)
+		for _, name := range []string{"mine", "mine", "theirs", "theirs"} {
+			go func() {
+				_, err := c.Acquire(context.Background(), name)
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		go func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		for range 4 {
+			if err := <-errs; err == nil || errors.Is(err, context.Canceled) {
+				t.Errorf("a waiting Acquire returned %v, want that the client is closed", err)
+			}
+		}
+		synctest.Wait()
+		wantIs(t, mine.Err(), pawl.ErrReleased)
+		if _, err := other.TryAcquire(context.Background(), "mine"); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.TryAcquire(context.Background(), "x"); err == nil {
+			t.Error("a closed client acquired")
+		}
+		release(t, theirs)
+	})
+}

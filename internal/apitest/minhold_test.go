@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// The lease ends for its holder with Release, and for everybody else when MinHold is over.
+func TestMinHold(t *testing.T) {
+	for name, opts := range map[string][]pawl.Option{
+		"exclusive": nil, "shared": {pawl.Shared()}, "slot": {pawl.Slots(1)}, "fixed": {pawl.NoRenew()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := new(memlock.Store)
+				var told []pawl.Event
+				c := open(t, s.Participant(), &pawl.Options{TTL: 3 * time.Second, Observer: pawl.Observer{
+					Released: func(e pawl.Event) { told = append(told, e) },
+				}})
+				other := open(t, s.Participant(), nil)
+				began := time.Now()
+				l := acquire(t, c, "a", append(opts, pawl.MinHold(10*time.Second))...)
+				work, cancel := l.Context(t.Context())
+				defer cancel()
+				time.Sleep(time.Second)
+				release(t, l)
+				release(t, l)
+				if took := time.Since(began); took != time.Second {
+					t.Errorf("two Releases took %v", took-time.Second)
+				}
+				wantIs(t, l.Err(), pawl.ErrReleased)
+				wantIs(t, context.Cause(work), pawl.ErrReleased)
+				if _, err := c.TryAcquire(t.Context(), "a"); !errors.Is(err, pawl.ErrHeld) {
+					t.Errorf("the same client: %v, want ErrHeld", err)
+				}
+				if len(told) > 0 {
+					t.Errorf("Released is told too early: %+v", told)
+				}
+				release(t, acquire(t, other, "a"))
+				if took := time.Since(began); took != 10*time.Second {
+					t.Errorf("another client got the name after %v, want 10s", took)
+				}
+				synctest.Wait()
+				if len(told) != 1 || told[0].Held != 10*time.Second || told[0].Err != nil || told[0].Token != l.Token() {
+					t.Errorf("told %+v, want one Released after 10s", told)
+				}
+			})
+		})
+	}
+}
+
+// It keeps nobody longer than that who takes longer, nor those that wait at home.
+func TestMinHoldIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, new(memlock.Store).Participant(), nil)
+		began := time.Now()
+		wg := line(t, c, 3, func(i int, _ *pawl.Lease) {
+			if at, want := time.Since(began), time.Duration(i)*10*time.Second; at != want {
+				t.Errorf("waiter %d began after %v, want %v", i, at, want)
+			}
+			if i == 2 {
+				time.Sleep(20 * time.Second)
+			}
+		}, pawl.MinHold(10*time.Second))
+		wg.Wait()
+		if !isFree(t, c, "a") {
+			t.Error("a lease is kept that was held for longer than MinHold")
+		}
+	})
+}
+
+// Close does not wait. Where leases expire the store keeps the name for its TTL.
+func TestMinHoldOfAClosedClient(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		noExpiry bool
+		released bool // before Close
+		want     time.Duration
+	}{
+		{"released", false, true, 30 * time.Second},
+		{"held", false, false, 30 * time.Second},
+		{"released, no expiry", true, true, 0},
+		{"held, no expiry", true, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &memlock.Store{NoExpiry: c.noExpiry}
+				told := 0
+				mine := open(t, s.Participant(), &pawl.Options{Observer: pawl.Observer{Released: func(pawl.Event) { told++ }}})
+				began := time.Now()
+				l := acquire(t, mine, "a", pawl.MinHold(29*time.Second))
+				if c.released {
+					release(t, l)
+				}
+				if err := mine.Close(); err != nil || time.Since(began) > 0 {
+					t.Errorf("Close: %v, after %v", err, time.Since(began))
+				}
+				release(t, acquire(t, open(t, s.Participant(), nil), "a"))
+				if got := time.Since(began); got != c.want {
+					t.Errorf("the name was free after %v, want %v", got, c.want)
+				}
+				synctest.Wait()
+				if wantIs(t, l.Err(), pawl.ErrReleased); told != 1 {
+					t.Errorf("Released was told %d times, want once", told)
+				}
+			})
+		})
+	}
+}
+
+// limited is a store with a MaxTTL.
+type limited struct {
+	*tapped
+	max atomic.Int64
+}
+
+func (d *limited) Describe(context.Context) (*driver.StoreInfo, error) {
+	return &driver.StoreInfo{MaxTTL: time.Duration(d.max.Load())}, nil
+}
+
+func (d *limited) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	if int64(ttl) > d.max.Load() {
+		return driver.Renewal{}, &driver.Failure{Err: driver.ErrDisagree, Lasting: true}
+	}
+	return d.tapped.Renew(ctx, l, ttl)
+}
+
+// Close makes the store keep the name for MinHold, however short the TTL is.
+func TestMinHoldIsLongerThanTheTTL(t *testing.T) {
+	const ttl, minHold = 6 * time.Second, 20 * time.Second
+	for _, c := range []struct {
+		name     string
+		released bool          // before Close
+		maxTTL   time.Duration // by the time of Close
+		want     time.Duration
+	}{
+		{"released", true, time.Minute, minHold},
+		{"held", false, time.Minute, minHold},
+		{"beyond MaxTTL", true, 10 * time.Second, time.Second + 10*time.Second},
+		{"MaxTTL is the TTL", true, ttl, ttl},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := new(memlock.Store)
+				d := &limited{tapped: tap(s)}
+				d.max.Store(int64(time.Minute))
+				mine := open(t, d, &pawl.Options{TTL: ttl})
+				began := time.Now()
+				l := acquire(t, mine, "a", pawl.MinHold(minHold))
+				time.Sleep(time.Second)
+				d.max.Store(int64(c.maxTTL))
+				if c.released {
+					release(t, l)
+				}
+				err := mine.Close()
+				if c.want == minHold && err != nil || c.want < minHold && (err == nil || !strings.Contains(err.Error(), "MinHold is not over for another 19s")) {
+					t.Errorf("Close: %v", err)
+				}
+				release(t, acquire(t, open(t, s.Participant(), nil), "a"))
+				if got := time.Since(began); got != c.want {
+					t.Errorf("the name was free after %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// The store keeps the name of a process that is killed for its TTL.
+func TestMinHoldOfAKilledProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := s.Participant()
+		began := time.Now()
+		release(t, acquire(t, open(t, d, nil), "a", pawl.MinHold(29*time.Second)))
+		s.Crash(d)
+		release(t, acquire(t, open(t, s.Participant(), nil), "a"))
+		if got := time.Since(began); got != 30*time.Second {
+			t.Errorf("the name was free after %v, want 30s", got)
+		}
+	})
+}
+
+// What was lost is not kept: neither before Release nor after it.
+func TestMinHoldOfALostLease(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := new(memlock.Store)
+			lost := 0
+			c := open(t, s.Participant(), &pawl.Options{Observer: pawl.Observer{Lost: func(pawl.Event) { lost++ }}})
+			other := open(t, s.Participant(), nil)
+			l := acquire(t, c, "a", pawl.MinHold(time.Hour))
+			if first {
+				release(t, l)
+			}
+			if err := other.Break(t.Context(), "a", l.ID(), "it is needed"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if !first {
+				wantIs(t, l.Release(t.Context()), pawl.ErrLost)
+			}
+			if !isFree(t, other, "a") || lost != 1 {
+				t.Errorf("a broken lease is kept; Lost was told %d times", lost)
+			}
+			release(t, acquire(t, c, "a"))
+		})
+	}
+}
+
+// A store that is away meanwhile ends it, and is told when it is back.
+func TestMinHoldInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		c := open(t, d, &pawl.Options{TTL: 10 * time.Second})
+		l := acquire(t, c, "a", pawl.MinHold(time.Minute))
+		away := errors.New("no route to host")
+		set(d, &d.renew, func(context.Context, func() (driver.Renewal, error)) (driver.Renewal, error) {
+			return driver.Renewal{}, away
+		})
+		set(d, &d.release, func(context.Context, func() (bool, error)) (bool, error) { return false, away })
+		release(t, l)
+		if n := d.releases.Load(); n > 0 {
+			t.Fatalf("%d releases at once", n)
+		}
+		time.Sleep(20 * time.Second)
+		if n := d.releases.Load(); n < 2 {
+			t.Errorf("%d releases after the loss; they are to be repeated", n)
+		}
+		set(d, &d.renew, nil)
+		set(d, &d.release, nil)
+		time.Sleep(time.Second)
+		n := d.releases.Load()
+		time.Sleep(time.Hour)
+		if d.releases.Load() > n || !isFree(t, c, "a") {
+			t.Error("the client goes on giving back what it has given back")
+		}
+	})
+}
+
+// Nobody has worked under a lease that a call got but did not return.
+func TestMinHoldOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		mine := acquire(t, c, "a")
+		_, err := c.TryAcquireAll(t.Context(), []string{"0", "a"}, pawl.MinHold(time.Hour))
+		wantIs(t, err, pawl.ErrHeld)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = c.AcquireAll(ctx, []string{"0", "a"}, pawl.MinHold(time.Hour))
+		wantIs(t, err, context.DeadlineExceeded)
+		if !isFree(t, other, "0") {
+			t.Error("a name is kept although another one was missing")
+		}
+		release(t, mine)
+		g := acquireAll(t, c, []string{"0", "a"}, pawl.MinHold(time.Hour))
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range g.Names() {
+			if isFree(t, other, name) {
+				t.Errorf("%q is free", name)
+			}
+		}
+	})
+}
+
+// A waiter that gives up in the instant in which the store passes a lease on to it has not
+// worked.
+func TestMinHoldGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, new(memlock.Store).Participant(), nil) // whose grants can be passed on
+		first := acquire(t, c, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(ctx, "a", pawl.MinHold(time.Hour))
+			failed <- err
+		}()
+		synctest.Wait()
+		cancel()
+		release(t, first)
+		wantIs(t, <-failed, context.Canceled)
+		synctest.Wait()
+		if !isFree(t, c, "a") {
+			t.Error("the name is kept for nobody")
+		}
+	})
+}
+
+// With MinHold a waiter needs a grant of its own, with its whole TTL.
+func TestMinHoldIsNotInherited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := reserve(new(memlock.Store), 100, false)
+		c := open(t, d, nil)
+		first := acquire(t, c, "a")
+		wg := line(t, c, 1, func(_ int, l *pawl.Lease) {
+			if l.ID() == first.ID() {
+				t.Error("it has the grant of the lease before")
+			}
+		}, pawl.MinHold(time.Second))
+		release(t, first)
+		wg.Wait()
+	})
+}
+
+func TestMinHoldThatCannotBe(t *testing.T) {
+	d := &limited{tapped: tap(new(memlock.Store))}
+	d.max.Store(int64(2 * time.Minute))
+	c := open(t, d, nil)
+	for want, opts := range map[string][]pawl.Option{
+		"MinHold -1s is negative":                                                   {pawl.MinHold(-time.Second)},
+		"MinHold 1m0s is longer than MaxHold 1s":                                    {pawl.MinHold(time.Minute), pawl.MaxHold(time.Second)},
+		"MinHold 2m0.001s is longer than the MaxTTL of the store: use 2m0s at most": {pawl.MinHold(2*time.Minute + time.Millisecond)},
+	} {
+		if _, err := c.TryAcquire(t.Context(), "a", opts...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if _, err := c.AcquireAll(t.Context(), []string{"a"}, opts...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("AcquireAll: %v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// newsman is a store that reports the news that the test gives it.
+type newsman struct {
+	driver.Store
+	tell func(driver.News)
+}
+
+func (n *newsman) Listen(f func(driver.Event)) {
+	n.Store.Listen(f)
+	n.tell = func(news driver.News) { f(driver.Event{Kind: driver.Told, News: news}) }
+}
+
+func TestNewsOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &newsman{Store: new(memlock.Store).Participant()}
+		var log bytes.Buffer
+		var told []pawl.Event
+		open(t, d, &pawl.Options{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Observer: pawl.Observer{
+				Stepped: func(e pawl.Event) { told = append(told, e) },
+				Closed:  func(e pawl.Event) { told = append(told, e) },
+			},
+		})
+		d.tell(driver.News{Server: "redis-7", Step: -time.Hour})
+		d.tell(driver.News{Server: "redis-8", Closed: time.Minute})
+		synctest.Wait()
+		want := []pawl.Event{{Server: "redis-7", Step: -time.Hour}, {Server: "redis-8", Left: time.Minute}}
+		if !slices.Equal(told, want) {
+			t.Errorf("the observer was told %+v; want %+v", told, want)
+		}
+		for _, part := range []string{"forward=-1h", "redis-7", "left=1m", "redis-8"} {
+			if !strings.Contains(log.String(), part) {
+				t.Errorf("the log says %q; want %q", log.String(), part)
+			}
+		}
+	})
+}
+
+type spanKey struct{}
+
+// An observer can join the events of one call: all have its context.
+func TestEventsOfACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		tell := func(what string) func(pawl.Event) {
+			return func(e pawl.Event) {
+				span, _ := e.Context.Value(spanKey{}).(string)
+				kind := map[bool]string{true: " shared"}[e.Shared]
+				if e.Slots > 0 {
+					kind = " slot"
+				}
+				told = append(told, what+" "+e.Name+kind+" by "+span)
+			}
+		}
+		c := open(t, new(memlock.Store).Participant(), &pawl.Options{Observer: pawl.Observer{
+			Waiting: tell("waiting"), Acquired: tell("acquired"), Waited: tell("waited"), Released: tell("released"),
+		}})
+		call := func(span string) context.Context { return context.WithValue(t.Context(), spanKey{}, span) }
+		first, err := c.Acquire(call("1"), "a", pawl.Slots(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(call("2"), time.Second)
+		defer cancel()
+		_, err = c.Acquire(short, "a", pawl.Slots(1))
+		wantIs(t, err, context.DeadlineExceeded)
+		release(t, first)
+		tried, err := c.TryAcquire(call("3"), "a", pawl.Shared())
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(t, tried)
+		synctest.Wait()
+		want := []string{"waiting a slot by 1", "acquired a slot by 1", "waiting a slot by 2", "waited a slot by 2", "released a slot by 1", "acquired a shared by 3", "released a shared by 3"}
+		if !slices.Equal(told, want) {
+			t.Errorf("the observer was told\n%q; want\n%q", told, want)
+		}
+	})
+}
+
+// Without a Logger nothing is logged, but once to the default one that the store grants nothing
+// for a while: else a first call of Acquire waits in silence.
+func TestNoLogger(t *testing.T) {
+	for _, observed := range []bool{false, true} {
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		defer slog.SetDefault(before)
+		synctest.Test(t, func(t *testing.T) {
+			d := &newsman{Store: new(memlock.Store).Participant()}
+			opts := &pawl.Options{}
+			want := 1
+			if observed {
+				opts.Observer.Closed, want = func(pawl.Event) {}, 0
+			}
+			c := open(t, d, opts)
+			d.tell(driver.News{Server: "redis-7", Closed: time.Minute})
+			d.tell(driver.News{Server: "redis-8", Closed: time.Minute})
+			l := acquire(t, c, "a", pawl.MaxHold(time.Second))
+			<-l.Done()
+			wantIs(t, l.Release(t.Context()), pawl.ErrLost)
+			synctest.Wait()
+			if n := strings.Count(log.String(), "\n"); n != want || strings.Count(log.String(), "left=1m") != want {
+				t.Errorf("observed: %v: logged %q; want %d line that the store is closed for 1m", observed, &log, want)
+			}
+		})
+	}
+}
+
+// slowStore is a store whose answers to grants and reads come late.
+type slowStore struct {
+	*tapped
+	late time.Duration
+}
+
+func (d slowStore) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	defer time.Sleep(d.late)
+	return d.tapped.Ask(ctx, req)
+}
+
+func (d slowStore) Caps() driver.Caps {
+	c := d.tapped.Caps()
+	c.Shows = true
+	return c
+}
+
+func (d slowStore) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	time.Sleep(d.late)
+	return d.tapped.Inspect(ctx, name)
+}
+
+// A TTL of less than six answers of the store is logged once, from the first grant on, if need be to
+// the default log.
+func TestSlowStoreIsLogged(t *testing.T) {
+	for _, c := range []struct {
+		late     time.Duration
+		observed bool
+		want     int
+	}{{3 * time.Second, false, 1}, {3 * time.Second, true, 0}, {2 * time.Second, false, 0}} {
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		defer slog.SetDefault(before)
+		synctest.Test(t, func(t *testing.T) {
+			opts := &pawl.Options{TTL: 15 * time.Second}
+			if c.observed {
+				opts.Observer.Renewed = func(pawl.Event) {}
+			}
+			client := open(t, slowStore{tap(new(memlock.Store)), c.late}, opts)
+			for _, name := range []string{"a", "b"} {
+				release(t, acquire(t, client, name, pawl.NoRenew()))
+				time.Sleep(c.late)
+			}
+			synctest.Wait()
+			if n := strings.Count(log.String(), "\n"); n != c.want || strings.Count(log.String(), "took=3s ttl=15s") != c.want {
+				t.Errorf("with answers after %v, observed %v: logged %q; want %d line", c.late, c.observed, &log, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// answers makes the store answer renewal n after the time that after returns, or never if
+// that is negative. It carries out what it answers at once.
+func answers(d *tapped, after func(n int64) time.Duration) {
+	set(d, &d.renew, func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
+		wait := after(d.renewals.Load())
+		if wait < 0 {
+			<-ctx.Done()
+			return driver.Renewal{}, ctx.Err()
+		}
+		since, err := ask()
+		select {
+		case <-time.After(wait):
+			return since, err
+		case <-ctx.Done():
+			return driver.Renewal{}, ctx.Err()
+		}
+	})
+}
+
+// A lease lives as long as the store answers its renewals within a third of the TTL, and also
+// if every other request is lost.
+func TestLeaseLivesWhileAnswersComeWithinAThird(t *testing.T) {
+	const ttl = 30 * time.Second
+	for name, after := range map[string]func(n int64) time.Duration{
+		"all slow": func(int64) time.Duration { return ttl/3 - time.Millisecond },
+		"every other lost": func(n int64) time.Duration {
+			if n%2 == 1 {
+				return -1
+			}
+			return ttl/3 - time.Millisecond
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := tap(new(memlock.Store))
+				answers(d, after)
+				l := acquire(t, open(t, d, &pawl.Options{TTL: ttl}), "a")
+				time.Sleep(20 * ttl)
+				if err := l.Err(); err != nil {
+					t.Errorf("after %d renewals: %v", d.renewals.Load(), err)
+				}
+				release(t, l)
+			})
+		})
+	}
+}
+
+// The client logs once that its TTL is too short for how long the store takes to answer.
+func TestLogSaysThatTheTTLIsTooShort(t *testing.T) {
+	for took, want := range map[time.Duration]int{time.Second: 0, 6 * time.Second: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			d := tap(new(memlock.Store))
+			answers(d, func(int64) time.Duration { return took })
+			var log bytes.Buffer
+			c, err := pawl.New(d, &pawl.Options{TTL: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := acquire(t, c, "a")
+			time.Sleep(time.Minute)
+			release(t, l)
+			c.Close()
+			synctest.Wait()
+			if got := strings.Count(log.String(), "use a longer TTL"); got != want {
+				t.Errorf("answers that took %v: logged %d times, want %d:\n%s", took, got, want, &log)
+			}
+		})
+	}
+}
+
+// The error of a lease that was lost says how long the client has tried, and how long an
+// answer took before.
+func TestLossSaysHowLongAnswersTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		answers(d, func(n int64) time.Duration {
+			if n == 1 {
+				return time.Second
+			}
+			return -1
+		})
+		l := acquire(t, open(t, d, &pawl.Options{TTL: 30 * time.Second}), "a")
+		<-l.Done()
+		for _, want := range []string{"tried for", "the last answer took 1s"} {
+			if err := l.Err(); !strings.Contains(err.Error(), want) {
+				t.Errorf("Err = %v; want it to say %q", err, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestTryDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		ran := false
+		err := c.TryDo(t.Context(), "a", func(ctx context.Context, l *pawl.Lease) error {
+			ran = true
+			err := other.TryDo(ctx, "a", func(context.Context, *pawl.Lease) error {
+				t.Error("two at a time")
+				return nil
+			})
+			wantIs(t, err, pawl.ErrHeld)
+			return errNet
+		})
+		if !ran {
+			t.Error("nothing was done")
+		}
+		wantIs(t, err, errNet)
+		if !isFree(t, other, "a") {
+			t.Error("the lease was not given back")
+		}
+	})
+}
+
+func TestTryAcquireAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		// One store grants sets, the other does not.
+		for _, d := range []driver.Store{s.Participant(), tap(s)} {
+			c, other := open(t, d, nil), open(t, s.Participant(), nil)
+			g, err := c.TryAcquireAll(t.Context(), []string{"b", "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if isFree(t, other, "a") || isFree(t, other, "b") {
+				t.Error("a name is free")
+			}
+			if err := g.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			l := acquire(t, other, "b")
+			began := time.Now()
+			_, err = c.TryAcquireAll(t.Context(), []string{"a", "b", "c"})
+			wantIs(t, err, pawl.ErrHeld)
+			if took := time.Since(began); took != 0 {
+				t.Errorf("it has waited for %v", took)
+			}
+			release(t, l)
+			for _, name := range []string{"a", "b", "c"} {
+				if !isFree(t, other, name) {
+					t.Errorf("%q is still held", name)
+				}
+			}
+		}
+	})
+}
+
+func TestTryAcquireAllRefuses(t *testing.T) {
+	c := open(t, new(memlock.Store).Participant(), nil)
+	for _, opts := range [][]pawl.Option{{pawl.NoRenew()}, {pawl.ProgressEvery(time.Second)}, {pawl.ProgressEvery(-1)}} {
+		for what, all := range map[string]func(context.Context, []string, ...pawl.Option) (*pawl.Leases, error){"TryAcquireAll": c.TryAcquireAll, "AcquireAll": c.AcquireAll} {
+			if _, err := all(t.Context(), []string{"a", "b"}, opts...); err == nil || errors.Is(err, pawl.ErrHeld) {
+				t.Errorf("%s(%v) = %v; want a refusal", what, opts, err)
+			}
+		}
+	}
+}

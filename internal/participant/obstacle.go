@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package participant
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// lookWithin bounds the time in which a call that gives up waiting looks for the holder of the name. The
+// caller should not notice the delay.
+const lookWithin = 50 * time.Millisecond
+
+// patience is one wait at the store. When the context of the caller ends, the error says who has the name and
+// which place the caller had, or that the store is in quarantine. So the participant looks first, while the place
+// in the queue exists, and then ends the wait.
+type patience struct {
+	context.Context                       // of the wait
+	why             atomic.Pointer[error] // what the call waits for, as was seen last
+	stop            func()
+}
+
+// patient begins a wait: its context ends a little after ctx. The caller has to call stop.
+func (a *attempt) patient(ctx context.Context) *patience {
+	w := &patience{Context: Lent(ctx, a.p.ctx), stop: func() {}}
+	if ctx.Done() == nil {
+		return w
+	}
+	inner, cancel := context.WithCancel(w.Context)
+	w.Context = inner
+	unwatch := context.AfterFunc(ctx, func() {
+		if why := a.p.Look(inner, a.ref.Name, a.req.Holder); why != nil {
+			w.why.Store(&why)
+		}
+		cancel()
+	})
+	w.stop = func() { unwatch(); cancel() }
+	return w
+}
+
+// gaveUp adds to the error of a call whose context has ended what was seen last as the reason to wait. A store
+// without a queue says that in its answers.
+func (l *looks) gaveUp(err error) error {
+	var why *error
+	if l.patience != nil {
+		why = l.patience.why.Load()
+	}
+	switch {
+	case why != nil:
+		return fmt.Errorf("%w: %w", err, *why)
+	case len(l.holders) > 0:
+		return fmt.Errorf("%w: %w", err, &driver.HeldError{Info: infoOf(l.ref.Name, l.holders)})
+	}
+	return err
+}
+
+// sight is one request for which several calls wait.
+type sight struct {
+	done chan struct{}
+	why  error // set before done is closed; nil if the store shows no reason to wait
+}
+
+// Look asks the store what a call for name waits for: a *driver.HeldError, a *driver.ClosedError, or nil if it
+// shows no reason to wait, or does not say. It asks nothing once ctx has ended, as the caller may have returned
+// (the wait does not), nor once the participant is stopped, as Close does not wait for what begins then.
+func (p *Participant) Look(ctx context.Context, name string, me *driver.Holder) error {
+	p.mu.Lock()
+	if ctx.Err() != nil || p.ctx.Err() != nil || !p.caps.Shows {
+		p.mu.Unlock()
+		return nil
+	}
+	s := p.sights[name]
+	if s == nil {
+		s = &sight{done: make(chan struct{})}
+		p.sights[name] = s
+		p.work.Go(func() { // a call waits for it, and Close waits for the call
+			ctx, cancel := context.WithTimeout(p.ctx, lookWithin)
+			defer cancel()
+			s.why = p.obstacle(ctx, name, me)
+			p.mu.Lock()
+			delete(p.sights, name)
+			p.mu.Unlock()
+			close(s.done)
+		})
+	}
+	p.mu.Unlock()
+	select {
+	case <-s.done:
+		return s.why
+	case <-time.After(lookWithin):
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// obstacle asks the store who has name and which place this client has in the queue, or, if nobody has the name,
+// whether the store is in quarantine.
+func (p *Participant) obstacle(ctx context.Context, name string, me *driver.Holder) error {
+	info, err := p.store.Inspect(ctx, name)
+	if err != nil {
+		return nil
+	}
+	if len(info.Holders) > 0 {
+		held := &driver.HeldError{Info: info}
+		if p.caps.FIFO && me != nil { // else the queue says nothing of the order
+			held.Place = place(info, *me)
+		}
+		return held
+	}
+	if is, err := p.store.Describe(ctx); err == nil && is.Closed > 0 {
+		return &driver.ClosedError{Left: is.Closed, MaxTTL: is.MaxTTL, SetBy: is.SetBy}
+	}
+	return nil
+}
+
+// place returns the place in the store's queue of this client's first waiter, or 0.
+func place(info *driver.Info, me driver.Holder) int {
+	for i, w := range info.Waiters {
+		if w.Trace = me.Trace; w.Holder == me {
+			return i + 1
+		}
+	}
+	return 0
+}
