@@ -129,7 +129,6 @@ microbench:
 
 soak: deps
 	SIM_SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 0 -v -run 'TestNothingForbiddenHappens|TestSameSeedSameHistory' ./lab/sim
-	SERVE_SOAK=1h go test -count=1 -v -timeout 2h -run TestServeUnwatched ./cmd/pawl
 	MIGRATE_COUNT=10000 go test -count=1 -run 'TestCountTogether$$' ./lab/bench/migrate
 	LEAK_NAMES=100000 go test -count=1 -run TestNamesDoNotLeak ./redislock
 	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock

@@ -35,14 +35,13 @@ func TestWatchWithADamagedFile(t *testing.T) {
 	file := w.spoil("spoilt")
 	holder := w.pawl("run", "deploy", "--", "sh", "-c", holdUntil)
 	w.appears("in")
-	p, list := w.pawl("watch"), w.pawl("ls", "--watch")
+	p := w.pawl("watch")
 	w.until("all is told", func() bool {
 		return strings.Contains(p.stdout(), "  held      deploy") && strings.Contains(p.stdout(), "  unread    spoilt  ")
 	})
 	w.create("out")
 	holder.end(0)
 	w.until("the release is told", func() bool { return strings.Contains(p.stdout(), "  released  deploy") })
-	w.until("the list goes on", func() bool { return strings.Count(list.stderr(), "spoilt.lock: the lock file is damaged") > 1 })
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +52,8 @@ func TestWatchWithADamagedFile(t *testing.T) {
 	if text := p.stdout(); strings.Count(text, "unread") != 1 || strings.Contains(text, "silent") || !strings.Contains(text, "delete the file") {
 		t.Errorf("told %s", text)
 	}
-	for _, p := range []*proc{p, list} {
-		p.signal(syscall.SIGINT)
-		p.end(-int(syscall.SIGINT))
-	}
+	p.signal(syscall.SIGINT)
+	p.end(-int(syscall.SIGINT))
 	w.create("out")
 	again.end(0)
 }
@@ -71,14 +68,14 @@ func TestFIFOStopsNothing(t *testing.T) {
 	}
 	const told = "trap.lock: not a regular file"
 	for args, code := range map[string]int{
-		"ls": exit.Unavailable, "top": exit.Unavailable, "show trap": exit.Unavailable, "wait trap --no-wait": exit.Unavailable,
+		"ls": exit.Unavailable, "show trap": exit.Unavailable, "wait trap --no-wait": exit.Unavailable,
 		"break trap --force --why x": exit.Unavailable, "run trap --no-wait true": exit.Unavailable, "doctor": 2,
 	} {
 		p := w.pawl(strings.Fields(args)...)
 		p.end(code)
 		if all := p.stdout() + p.stderr(); !strings.Contains(strings.Join(strings.Fields(all), " "), told) {
 			t.Errorf("%s: %q; want %q", args, all, told)
-		} else if (args == "ls" || args == "top") && !strings.Contains(all, "deploy") {
+		} else if args == "ls" && !strings.Contains(all, "deploy") {
 			t.Errorf("%s: %q; want the other lock as well", args, all)
 		}
 	}
@@ -120,27 +117,23 @@ func TestSlowLists(t *testing.T) {
 	store := "redis://" + s.Addr + "?assume_new=true"
 	holder := w.pawl("run", "-s", store, "--ttl", "25s", "deploy", "--", "sh", "-c", holdUntil)
 	w.appears("in")
-	list, watch, live := w.pawl("ls", "--watch", "-s", store), w.pawl("watch", "-s", store), w.inTop("", "-s "+store)
+	watch, live := w.pawl("watch", "-s", store), w.inTop("", "-s "+store)
 	w.until("there are lists", func() bool {
-		return strings.Contains(list.stdout(), "deploy") && strings.Contains(watch.stdout(), "held      deploy") && strings.Contains(live.frame(), "deploy exclusive")
+		return strings.Contains(watch.stdout(), "held      deploy") && strings.Contains(live.frame(), "deploy exclusive")
 	})
 	if _, err := s.Do("DEBUG", "SLEEP", "3.5"); err != nil {
 		t.Fatal(err)
 	}
 	const text = "the list takes "
-	for name, p := range map[string]*proc{"ls": list, "watch": watch} {
-		w.until(name+" tells", func() bool { return strings.Contains(p.stderr(), text) })
-		if strings.Count(watch.stderr(), text) > 1 {
-			t.Errorf("told more than once: %s", p.stderr())
-		}
+	w.until("watch tells", func() bool { return strings.Contains(watch.stderr(), text) })
+	if strings.Count(watch.stderr(), text) > 1 {
+		t.Errorf("told more than once: %s", watch.stderr())
 	}
 	w.until("top tells", func() bool { return strings.Contains(control.ReplaceAllString(live.text(), ""), text) }) // it does not stay
 	live.typing("q")
 	live.restored()
-	for _, p := range []*proc{list, watch} {
-		p.signal(syscall.SIGINT)
-		p.end(-int(syscall.SIGINT))
-	}
+	watch.signal(syscall.SIGINT)
+	watch.end(-int(syscall.SIGINT))
 	w.create("out")
 	holder.end(0)
 }

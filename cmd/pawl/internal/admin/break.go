@@ -147,7 +147,7 @@ func (b *breakArgs) leases(ctx context.Context, s *stores.Store) ([]string, erro
 		return nil, exit.OfStore(err, s.URL.String())
 	}
 	if len(info.Holders) == 0 {
-		return nil, b.nobody(ctx, s)
+		return nil, b.nobody(s)
 	}
 	var ids []string
 	for _, h := range info.Holders {
@@ -161,12 +161,8 @@ func (b *breakArgs) leases(ctx context.Context, s *stores.Store) ([]string, erro
 
 // nobody is no success: whoever breaks a lock expects that there was one, and the name may be
 // misspelt.
-func (b *breakArgs) nobody(ctx context.Context, s *stores.Store) error {
-	hint := "see which names there are: pawl ls" + s.Flag
-	if meant := s.Meant(ctx, b.name); meant != "" {
-		hint = "did you mean " + display.Quote(meant) + "? " + hint
-	}
-	return exit.Fail(exit.Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), hint)
+func (b *breakArgs) nobody(s *stores.Store) error {
+	return exit.Fail(exit.Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), "see which names there are: pawl ls"+s.Flag)
 }
 
 // end says how to end a process that knows nothing of leases.
@@ -181,7 +177,7 @@ func (b *breakArgs) failure(ctx context.Context, s *stores.Store, err error) err
 	look := "look again: " + s.Show(b.name)
 	switch {
 	case errors.Is(err, pawl.ErrReleased):
-		return b.nobody(ctx, s)
+		return b.nobody(s)
 	case keptErr(err, b.lease) != nil:
 		return b.stays(keptErr(err, b.lease))
 	case errors.Is(err, pawl.ErrHeld):

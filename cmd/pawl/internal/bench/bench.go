@@ -81,7 +81,6 @@ type benchPart struct {
 	P50        int64   `json:"p50_ns"`
 	P99        int64   `json:"p99_ns"`
 	RoundTrips float64 `json:"round_trips,omitempty"` // in p50, where there is a network
-	Processor  float64 `json:"processor"`             // how busy those of this machine were with pawl, of 1
 }
 
 func measure(a *cli.App, ctx context.Context, each time.Duration) error {

@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -35,14 +34,12 @@ func (m *meter) run(ctx context.Context, out *benchJSON) error {
 		{&out.Many, &out.RoundTrip, m.many},
 		{&out.HandOff, &out.Rested, m.handOffs},
 	} {
-		began, used := time.Now(), processor()
+		began := time.Now()
 		list, err := p.f(ctx)
 		if err != nil {
 			return err
 		}
-		took := time.Since(began)
-		*p.into = part(list, took)
-		p.into.Processor = (processor() - used).Seconds() / took.Seconds() / float64(runtime.GOMAXPROCS(0))
+		*p.into = part(list, time.Since(began))
 		if p.trip.P50 > 0 && m.store.Guarantees().CrossHost {
 			p.into.RoundTrips = float64(p.into.P50) / float64(p.trip.P50)
 		}

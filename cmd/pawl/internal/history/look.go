@@ -76,7 +76,6 @@ type Store struct {
 	Shut  *Span         // a quarantine that goes on
 
 	Deadlocks [][]pawl.Blocked // in the last two answers
-	Unsure    bool             // the last answer alone has more of them
 
 	last    []*pawl.Info           // the last answer
 	changes map[string][]time.Time // when exclusive leases of a name have begun lately
@@ -116,7 +115,6 @@ func (h *History) Take(s *Store, l *Look) (news []*Span, gone []string) {
 		}
 		s.Asked, s.State = l.At, l.State
 		s.Deadlocks, s.last = pawl.Deadlocks(s.last, l.Infos), l.Infos
-		s.Unsure = len(s.Deadlocks) < len(pawl.Deadlocks(l.Infos, l.Infos))
 	}
 	return append(news, h.closed(s, l.At)...), gone
 }

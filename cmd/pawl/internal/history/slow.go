@@ -14,8 +14,8 @@ import (
 // become twice as rare.
 type Slowness struct{ told time.Duration }
 
-func (s *Slowness) Tell(w io.Writer, took, every time.Duration) {
-	switch text := Seldom(took, every); {
+func (s *Slowness) Tell(w io.Writer, took time.Duration) {
+	switch text := Seldom(took); {
 	case text == "":
 		s.told = 0
 	case took >= 2*s.told:
@@ -25,9 +25,9 @@ func (s *Slowness) Tell(w io.Writer, took, every time.Duration) {
 }
 
 // Seldom says that a list that took so long is not made as often as people expect, or returns "".
-func Seldom(took, every time.Duration) string {
+func Seldom(took time.Duration) string {
 	pace := Pace(took)
-	if pace <= 5*every {
+	if pace <= 5*Every {
 		return ""
 	}
 	return fmt.Sprintf("the list takes %v, so it is made every %v only", driver.ForPeople(took), driver.ForPeople(pace))

@@ -16,14 +16,14 @@ func TestSeldom(t *testing.T) {
 		500 * time.Millisecond:  "",
 		1500 * time.Millisecond: "the list takes 1.5s, so it is made every 15s only",
 	} {
-		if got := Seldom(took, Every); got != want {
+		if got := Seldom(took); got != want {
 			t.Errorf("%v: %q, want %q", took, got, want)
 		}
 	}
 	var s Slowness
 	var out strings.Builder
 	for _, took := range []time.Duration{time.Second, time.Second, 1500 * time.Millisecond, 3 * time.Second, 0, time.Second} {
-		s.Tell(&out, took, Every)
+		s.Tell(&out, took)
 	}
 	if n := strings.Count(out.String(), "\n"); n != 3 {
 		t.Errorf("told %d times: %s", n, &out)

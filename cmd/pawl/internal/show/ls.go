@@ -23,7 +23,7 @@ import (
 )
 
 func lsCommand(a *cli.App) *cobra.Command {
-	order, watch := lsOrder("name"), false
+	order := lsOrder("name")
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List the locks that somebody holds or waits for",
@@ -31,16 +31,10 @@ func lsCommand(a *cli.App) *cobra.Command {
 PREFIX. Nothing is printed if there are none.
 
 On a terminal long holders and reasons are shortened, so that each lock has a
-line. Everything is in the output of "pawl show" and of --json.
-
-With --watch they are listed every two seconds, until Ctrl-C: on a terminal on
-the same screen, else one list below the other with an empty line between. Where
-a list takes long they are listed less often, and it says so. What happens in
-between is told by "pawl watch".`,
+line. Everything is in the output of "pawl show" and of --json.`,
 		Example: `  pawl ls
   pawl ls deploy/
   pawl ls --sort age                 what has been held for longest comes first
-  pawl ls --watch
   pawl ls --json | jq -r '.locks[].name'`,
 		Args:              cli.Args(0, 1, "see pawl ls --help"),
 		ValidArgsFunction: a.CompleteName,
@@ -52,18 +46,11 @@ between is told by "pawl watch".`,
 					return exit.Usage("an argument is the "+what, "name it with: pawl ls "+write)
 				}
 			}
-			switch {
-			case watch && a.JSON:
-				return exit.Usage("--watch and --json contradict each other", "try: pawl watch --json")
-			case watch:
-				return watchList(a, cmd.Context(), prefix, order)
-			}
 			return list(a, cmd.Context(), prefix, order)
 		},
 	}
 	cmd.Flags().Var(&order, "sort", "sort by `COLUMN`: name, age (held for longest first) or waiting (most first)")
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"name", "age", "waiting"}, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
-	cmd.Flags().BoolVar(&watch, "watch", false, "list them again every two seconds")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -107,14 +94,13 @@ type listing struct {
 	infos  []*pawl.Info
 	state  *report.State
 	failed error // to read some of it
-	unread bool  // it is the record of some names
 }
 
 // listAll returns an error if there is nothing to show.
 func listAll(ctx context.Context, s *stores.Store, prefix string, order lsOrder) (l listing, err error) {
 	l.infos, err = s.List(ctx, prefix)
 	if err != nil {
-		l.failed, l.unread = exit.OfStore(err, s.URL.String()), exit.Unread(err)
+		l.failed = exit.OfStore(err, s.URL.String())
 	}
 	if len(l.infos) == 0 && l.failed != nil {
 		return l, l.failed

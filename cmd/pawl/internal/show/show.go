@@ -69,7 +69,6 @@ func show(a *cli.App, cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	s.Misspelt(ctx, a.Stderr, info)
 	return a.Print(showJSON{report.Schema, s.URL.String(), report.LockOf(info), state}, func(w io.Writer) error {
 		if state != nil && state.Closed != "" {
 			fmt.Fprintln(a.Stderr, stores.Closed(state))

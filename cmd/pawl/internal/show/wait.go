@@ -89,9 +89,6 @@ func (f *freeing) run(ctx context.Context) (err error) {
 	if n.Info == nil {
 		return err
 	}
-	if err == nil && !f.quiet {
-		f.store.Misspelt(ctx, f.Stderr, n.Info)
-	}
 	if told := f.Print(showJSON{report.Schema, f.store.URL.String(), report.LockOf(n.Info), n.state}, func(io.Writer) error { return nil }); told != nil {
 		return told
 	}

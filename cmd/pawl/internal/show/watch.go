@@ -105,13 +105,10 @@ func (w *watching) run(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		if first && w.one() && len(look.Infos) > 0 {
-			w.store.Misspelt(ctx, w.Stderr, look.Infos[0])
-		}
 		if f, ok := w.Stdout.(*os.File); ok && display.NobodyReads(f) {
 			return nil
 		}
-		w.slow.Tell(w.Stderr, look.Took, history.Every)
+		w.slow.Tell(w.Stderr, look.Took)
 		time.Sleep(history.Pace(look.Took) - time.Since(began))
 	}
 }

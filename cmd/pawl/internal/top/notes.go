@@ -20,9 +20,8 @@ import (
 
 // topNote is a line above the table.
 type topNote struct {
-	text    string
-	level   level
-	failure bool // to read a store
+	text  string
+	level level
 }
 
 // notes returns what there is to say of the stores.
@@ -40,7 +39,7 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 		if often := s.changing(); often != "" {
 			notes = append(notes, topNote{text: often})
 		}
-		if slow := history.Seldom(s.took, history.Every); slow != "" {
+		if slow := history.Seldom(s.took); slow != "" {
 			notes = append(notes, topNote{text: display.Printable(s.Name) + ": " + slow, level: doubtful})
 		}
 		for _, cycle := range s.Deadlocks {
@@ -56,13 +55,13 @@ func (s *topStore) note(number string, now time.Time) topNote {
 	name := cmp.Or(number, s.Name)
 	switch {
 	case exit.Unread(s.failed):
-		return topNote{display.Printable(name + " cannot be read in full: " + exit.Plain(s.failed)), wrong, true}
+		return topNote{display.Printable(name + " cannot be read in full: " + exit.Plain(s.failed)), wrong}
 	case s.failed != nil:
 		text := "does not answer"
 		if !s.Asked.IsZero() {
 			text += " since " + s.Asked.Local().Format(time.TimeOnly)
 		}
-		return topNote{display.Printable(name + " " + text + ": " + exit.Plain(s.failed)), wrong, true}
+		return topNote{display.Printable(name + " " + text + ": " + exit.Plain(s.failed)), wrong}
 	case s.State != nil && s.State.Closed != "" && s.State.Until.After(now):
 		if number != "" {
 			number += ": "

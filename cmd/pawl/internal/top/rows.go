@@ -139,22 +139,19 @@ func shortPerson(p report.Person) string {
 	return p.String()
 }
 
-// table returns the table of rows. On a screen, of some width, the sorted column is marked.
+// table returns the table of rows, in which the sorted column is marked.
 func (t *top) table(rows []topRow, width int) display.Table {
-	screen := width > 0
 	head := []string{"NAME", "KIND", "HELD", "WAIT", "FIRST", "HOLDER", "WHY"}
-	if screen {
-		o := topOrders[t.order]
-		arrow := "↓"
-		if o.up != t.turned {
-			arrow = "↑"
-		}
-		head[o.column] += arrow
+	o := topOrders[t.order]
+	arrow := "↓"
+	if o.up != t.turned {
+		arrow = "↑"
 	}
+	head[o.column] += arrow
 	all := display.Table{head}
 	for _, r := range rows {
 		holder := r.holder
-		if screen && width < 100 {
+		if width < 100 {
 			holder = r.person
 		}
 		all = append(all, []string{display.Printable(r.name), r.kind, short(r.held), strconv.Itoa(r.waiting), short(r.first),
@@ -163,13 +160,8 @@ func (t *top) table(rows []topRow, width int) display.Table {
 	if len(t.stores) > 1 {
 		for i := range all {
 			of := "S"
-			switch {
-			case i > 0 && screen:
+			if i > 0 {
 				of = strconv.Itoa(rows[i-1].store)
-			case i > 0:
-				of = display.Printable(t.stores[rows[i-1].store-1].Name)
-			case !screen:
-				of = "STORE"
 			}
 			all[i] = append([]string{of}, all[i]...)
 		}

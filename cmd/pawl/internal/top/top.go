@@ -5,8 +5,6 @@ package top
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -40,8 +38,7 @@ waiters and the first wait, and the same key again turns the order; the arrows,
 Page Up and Page Down move; q quits.
 
 A store is asked once a second, or less often if the list takes long. Colours
-are off with --no-color, and if $NO_COLOR is set. If the output is no terminal,
-one table is printed, in full width.`
+are off with --no-color, and if $NO_COLOR is set.`
 
 // top is one "pawl top".
 type top struct {
@@ -94,7 +91,7 @@ func Command(a *cli.App) *cobra.Command {
 			}
 			t.plain = t.plain || os.Getenv("NO_COLOR") != ""
 			if columns, _ := display.SizeOf(a.Stdout); columns == 0 {
-				return t.once(cmd.Context())
+				return exit.Usage("stdout is not a terminal", "use pawl ls for a list, or pawl watch for events")
 			}
 			return t.live(cmd.Context())
 		},
@@ -113,38 +110,6 @@ func (t *top) take(s *topStore, l *history.Look) {
 	s.failed, s.took = l.Err, l.Took
 }
 
-// once prints what there is.
-func (t *top) once(ctx context.Context) error {
-	var failed error
-	for _, s := range t.stores {
-		defer s.source.Close()
-		for look := 0; look == 0 || look == 1 && s.Unsure; look++ {
-			if look > 0 {
-				history.Pause(ctx, history.Every, nil)
-			}
-			l := s.source.Ask(ctx)
-			t.take(s, &l)
-		}
-		if f := new(exit.Failure); s.failed != nil && !errors.As(s.failed, &f) {
-			failed = errors.Join(failed, exit.OfStore(s.failed, s.Name))
-		} else {
-			failed = errors.Join(failed, s.failed)
-		}
-	}
-	now := time.Now()
-	for _, n := range t.notes(now) {
-		if !n.failure { // which is told at the end
-			fmt.Fprintln(t.Stderr, "pawl: "+n.text)
-		}
-	}
-	if rows := t.rows(now); len(rows) > 0 {
-		if err := t.table(rows, 0).Print(t.Stdout, 0, nil, 0); err != nil {
-			return err
-		}
-	}
-	return failed
-}
-
 // live shows it until somebody quits.
 func (t *top) live(ctx context.Context) error {
 	s, err := tcell.NewScreen()
@@ -152,7 +117,7 @@ func (t *top) live(ctx context.Context) error {
 		err = s.Init()
 	}
 	if err != nil {
-		return exit.Fail(exit.System, "cannot draw on this terminal: "+err.Error(), "see TERM and LANG, or try: pawl ls --watch")
+		return exit.Fail(exit.System, "cannot draw on this terminal: "+err.Error(), "see TERM and LANG, or try: pawl ls")
 	}
 	defer s.Fini() // the terminal is as it was, whatever happens
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
