@@ -26,7 +26,7 @@ const closing = `for f in /proc/$$/fd/*; do n=${f##*/}; if test $n -gt 2; then e
 // guards returns the process ids of the world's guards.
 func (w *world) guards() (pids []int) {
 	for _, p := range w.processes() {
-		if words := strings.Fields(p); len(words) > 2 && (words[2] == "__guard" || words[2] == "__watch") {
+		if words := strings.Fields(p); len(words) > 2 && words[2] == "__guard" {
 			pid, _ := strconv.Atoi(words[0])
 			pids = append(pids, pid)
 		}
@@ -60,7 +60,7 @@ func TestLockIsOutOfTheWay(t *testing.T) {
 	p := w.pawl("run", "x", "--", "sh", "-c",
 		`exec 3>log 4>log 5>log 6>log 7>log 8>log 9>log; `+holdUntil)
 	w.appears("in")
-	p.signal(syscall.SIGSTOP) // or it would start another guard
+	p.signal(syscall.SIGSTOP) // or it would end the work
 	for _, pid := range w.guards() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}

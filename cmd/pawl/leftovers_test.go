@@ -5,17 +5,13 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // leftoverStores are a store without a server, where a child may keep the lock by the files that it
@@ -128,25 +124,35 @@ func TestSignalsReachLeftovers(t *testing.T) {
 	p.end(5)
 }
 
-// TestKilledGuard: another takes the place of a guard that is killed, and does its work, also for what has
-// left group, session and environment.
+// restless is work that forks and ends all the time, so that no look at the processes finds it for certain.
+const restless = `echo >>steps; test -e out || sh -c "$RESTLESS" &`
+
+// TestKilledGuard: without its guard the command is ended, with all that it has started, before the next
+// holder starts.
 func TestKilledGuard(t *testing.T) {
 	t.Parallel()
-	for _, kills := range []int{1, 2} {
-		t.Run(strconv.Itoa(kills), func(t *testing.T) {
+	for name, command := range map[string]string{
+		"tree":     tree,
+		"restless": `export RESTLESS='` + restless + `'; ` + restless + ` touch in; exec sleep 1000`,
+	} {
+		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
+			t.Cleanup(func() { w.create("out") })
 			store := w.blessed("redis://" + startRedis(t))
 			w.create("pids")
-			first := w.pawl("run", "-s", store, "--ttl", "3s", "--grace", "300ms", "x", "--", "sh", "-c", tree)
+			w.create("steps")
+			p := w.pawl("run", "-s", store, "--grace", "300ms", "x", "--", "sh", "-c", command)
 			w.appears("in")
-			for range kills {
-				w.killGuard()
+			next := w.pawl("run", "-q", "-s", store, "x", "sh", "-c", noneAlive+"; wc -c <steps; sleep 0.3; wc -c <steps")
+			for _, pid := range w.guards() {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
-			w.until("the guard knows what belongs to the command", func() bool { return w.knows(w.guards()[0]) })
-			next := w.pawl("run", "-q", "-s", store, "--ttl", "10s", "x", "sh", "-c", noneAlive)
-			first.signal(syscall.SIGKILL)
-			next.end(0)
-			if got := strings.TrimSpace(next.stdout()); got != "" {
+			p.end(exit.System)
+			if !strings.Contains(p.stderr(), "the guard process was killed") {
+				t.Errorf("stderr is %q", p.stderr())
+			}
+			<-next.done
+			if got := strings.Fields(next.stdout()); len(got) != 2 || got[0] != got[1] {
 				t.Errorf("alive when the next holder ran: %q", got)
 			}
 			w.noneLeft()
@@ -154,72 +160,16 @@ func TestKilledGuard(t *testing.T) {
 	}
 }
 
-// TestKilledGuardChangesNothing: the command's exit code, its stops and what it leaves behind are known
-// without the guard that has started it.
-func TestKilledGuardChangesNothing(t *testing.T) {
+// TestKilledGuardOfLeftovers: what the command has left running ends as well. The exit code is the command's.
+func TestKilledGuardOfLeftovers(t *testing.T) {
 	w := newWorld(t)
-	p := w.pawl("run", "x", "--", "sh", "-c", `(setsid env -i /bin/sh -c 'while ! test -e '$W'/out2; do sleep 0.02; done' &); `+holdUntil+`; exit 6`)
-	w.appears("in")
-	w.killGuard()
-	if !w.busy("x") || p.ended() {
-		t.Error("free while the command runs")
-	}
-	w.create("out")
+	p := w.pawl("run", "x", "--", "sh", "-c", `(setsid env -i /bin/sh -c 'while :; do sleep 0.02; done' &); exit 6`)
 	w.until("pawl says what it waits for", func() bool { return strings.Contains(p.stderr(), "stays locked until") })
-	if !w.busy("x") || p.ended() {
-		t.Error("free while the command's work goes on")
+	for _, pid := range w.guards() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	w.create("out2")
 	p.end(6)
-
-	p = w.pawl("run", "x", "--", "sh", "-c", `touch in3; exec sleep 1000`)
-	w.appears("in3")
-	w.killGuard()
-	p.signal(syscall.SIGTERM)
-	p.end(143)
-}
-
-// TestRestlessLeftovers: work that forks and ends all the time, so that no look at the processes finds it for
-// certain, keeps the lock after its guard was killed, and none of its dead stay.
-func TestRestlessLeftovers(t *testing.T) {
-	t.Parallel()
-	const restless = `if test -e out; then touch over; else echo >>steps; sh -c "$RESTLESS" & fi`
-	for when, command := range map[string]string{
-		"after the command":  restless + `; echo $$ >pid; touch in; exit 3`,
-		"before the command": restless + `; touch in; while ! test -e end; do sleep 0.02; done; exit 3`,
-	} {
-		t.Run(when, func(t *testing.T) {
-			w := newWorld(t)
-			t.Cleanup(func() { w.create("out") })
-			p := w.pawl("run", "x", "--", "sh", "-c", "export RESTLESS='"+restless+"'; "+command)
-			w.appears("in")
-			if when == "after the command" {
-				command := "/proc/" + strings.TrimSpace(w.read("pid"))
-				w.until("the command has ended", func() bool { _, err := os.Stat(command); return err != nil })
-			}
-			guard := w.guards()
-			if len(guard) != 1 {
-				w.Fatalf("guards %d", guard)
-			}
-			_ = syscall.Kill(guard[0], syscall.SIGKILL)
-			w.create("end")
-			killed, at := len(w.read("steps")), time.Now()
-			w.until("the work goes on while pawl looks", func() bool {
-				return p.ended() || len(w.read("steps")) > killed+50 && time.Since(at) > 2*time.Second
-			})
-			if p.ended() || !w.busy("x") {
-				w.Error("free while the command's work goes on")
-			}
-			if dead := w.children(p, "Z"); len(dead) > 200 {
-				w.Errorf("%d zombies", len(dead))
-			}
-			w.create("out")
-			p.end(3)
-			if !w.exists("over") {
-				w.Error("pawl ended before the work")
-			}
-		})
-	}
+	w.noneLeft()
 }
 
 // TestStoppedGuard: one that is stopped alone is continued.
@@ -232,28 +182,6 @@ func TestStoppedGuard(t *testing.T) {
 	}
 	w.create("out")
 	p.end(0)
-}
-
-// killGuard kills the guard and waits for the next.
-func (w *world) killGuard() {
-	w.Helper()
-	var before []int
-	w.until("there is a guard", func() bool { before = w.guards(); return len(before) == 1 })
-	_ = syscall.Kill(before[0], syscall.SIGKILL)
-	w.until("there is another guard", func() bool {
-		now := w.guards()
-		return len(now) == 1 && now[0] != before[0]
-	})
-}
-
-// knows reports whether a guard that has replaced another has looked for what belongs to the command: it
-// waits for the wrapper only after that, in a system call that Go's runtime does not use.
-func (w *world) knows(guard int) bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", guard))
-	return slices.ContainsFunc(threads, func(file string) bool {
-		b, _ := os.ReadFile(file)
-		return strings.HasPrefix(string(b), strconv.Itoa(unix.SYS_PPOLL)+" ")
-	})
 }
 
 // noneOf is a command that prints those of the processes that live.

@@ -25,8 +25,8 @@ func init() {
 		return
 	}
 	switch os.Args[1] {
-	case guardArg, watchArg:
-		os.Exit(guardMain(os.Args[1] == guardArg, os.Args[2:]))
+	case guardArg:
+		os.Exit(guardMain(os.Args[2:]))
 	case stubArg:
 		os.Exit(stubMain(os.Args[2:]))
 	}

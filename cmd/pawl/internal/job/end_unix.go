@@ -28,9 +28,6 @@ type targets struct {
 	// was before an exec: a shell's background jobs. They and their descendants
 	// do not belong to it, unless the children end before theirs do.
 	others []process
-
-	// known are processes of the job whose root has ended. They and their descendants belong to it.
-	known []process
 }
 
 // terminate asks all to end, also those that are stopped.
@@ -63,12 +60,6 @@ func (t *targets) each(sig syscall.Signal) {
 	}
 }
 
-// empty reports whether no process is left. A group whose members may not be
-// signalled is not empty.
-func (t *targets) empty() bool {
-	return (!groupExists(t.group) || t.allDead()) && len(t.strays()) == 0
-}
-
 func groupExists(id int) bool {
 	return id > 0 && syscall.Kill(-id, 0) != syscall.ESRCH
 }
@@ -76,11 +67,10 @@ func groupExists(id int) bool {
 func (j *Job) targets() *targets {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	t := &targets{group: j.pid, root: j.guard.pid, guard: j.guard.pid, others: j.others}
 	if j.adopted {
-		t.root = os.Getpid()
+		return &targets{group: j.pid, root: os.Getpid(), others: j.others}
 	}
-	return t
+	return &targets{group: j.pid, root: j.guard.pid, guard: j.guard.pid, others: j.others}
 }
 
 // Signal sends sig to the command's group.

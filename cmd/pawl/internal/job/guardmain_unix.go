@@ -31,36 +31,27 @@ type watch struct {
 	termed   bool  // TERM has been sent, by us or by the wrapper
 	killed   bool
 	done     bool
-	parent   bool        // of the command; a guard that replaces another is not
-	nothing  atomic.Bool // is left of the command, if we are its parent
+	nothing  atomic.Bool // is left of the command
 }
 
 // guardMain is the guard process. Arguments: the wrapper's process id; the
 // numbers of the pipe from it, of that to it, and of the files that are the lock; the grace in
-// nanoseconds. Behind them, for the guard that starts the command: whether it gets the
-// terminal, whether TTOU has its default effect in it, whether the files are the guard's alone, the
-// executable file, the command's words. For one that replaces another: the command's group, and others of targets.
-func guardMain(starts bool, args []string) int {
+// nanoseconds; whether the command gets the terminal, whether TTOU has its default effect in it,
+// whether the files are the guard's alone; the executable file, the command's words.
+func guardMain(args []string) int {
 	w, rest, ok := newWatch(args)
-	if !ok || len(rest) < 2 || starts && len(rest) < 5 {
+	if !ok || len(rest) < 5 {
 		return 2
 	}
 	setName("pawl-guard")
 	keepOff()
-	if starts {
-		adoptOrphans()
-		w.parent, w.root = true, os.Getpid()
-		if !w.start(rest[0] == "true", rest[1] == "true", rest[2] == "true", rest[3], rest[4:]) {
-			return 0
-		}
-		w.shed()
-		go w.reap()
-	} else {
-		w.shed()
-		w.root = w.wrapper
-		w.group, _ = strconv.Atoi(rest[0])
-		w.others = parseProcesses(rest[1])
+	adoptOrphans()
+	w.root = os.Getpid()
+	if !w.start(rest[0] == "true", rest[1] == "true", rest[2] == "true", rest[3], rest[4:]) {
+		return 0
 	}
+	w.shed()
+	go w.reap()
 	w.run()
 	return 0
 }
@@ -140,9 +131,6 @@ func (w *watch) reap() {
 func (w *watch) run() {
 	var line []byte
 	for !w.done {
-		if !w.parent && w.orphaned == 0 {
-			w.remember()
-		}
 		wait(w.pipe, w.pause(), w.orphaned != 0)
 		t := now()
 		for w.orphaned == 0 && readable(w.pipe) {
@@ -153,9 +141,6 @@ func (w *watch) run() {
 				line = w.hearAll(append(line, b[:n]...))
 			case err != unix.EINTR && err != unix.EAGAIN:
 				w.orphaned = now()
-				if !w.parent {
-					w.root = 0 // the number may be another process's soon
-				}
 			}
 		}
 		w.act(t)
@@ -239,22 +224,14 @@ func (w *watch) act(t int64) {
 		w.termed = true
 	}
 	if kill != 0 && t >= kill && !w.killed {
-		w.kill(lastWait, w.none)
+		w.kill(lastWait, w.nothing.Load)
 		w.killed = true
 	}
 	// What has survived KILL, as a process of another user does, still works
 	// under the lock.
-	if w.orphaned != 0 && (w.killed && len(w.files) == 0 || w.none()) {
+	if w.orphaned != 0 && (w.killed && len(w.files) == 0 || w.nothing.Load()) {
 		w.done = true
 	}
-}
-
-// none reports whether nothing is left of the command.
-func (w *watch) none() bool {
-	if w.parent {
-		return w.nothing.Load()
-	}
-	return w.empty()
 }
 
 // pause returns how long to wait for the next action, -1 for ever. It is never
@@ -272,11 +249,8 @@ func (w *watch) pause() time.Duration {
 	if !w.termed {
 		next = term
 	}
-	switch {
-	case next != 0 && !w.killed:
-		return min(max(time.Duration(next-now()), 0), time.Second) + time.Millisecond
-	case w.parent:
+	if next == 0 || w.killed {
 		return -1
 	}
-	return time.Second // see remember
+	return min(max(time.Duration(next-now()), 0), time.Second) + time.Millisecond
 }

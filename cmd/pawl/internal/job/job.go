@@ -20,13 +20,10 @@
 //	all alive          the job is what descends from the guard, and it is empty when
 //	                   the guard has no child left, which the kernel tells
 //	wrapper killed     the guard still has them all, and ends them
-//	guard killed       they are the wrapper's now, which starts another guard, and it is
-//	                   empty when the wrapper has no child left but that
+//	guard killed       they are the wrapper's now, which ends them; the job is empty when the
+//	                   wrapper has no child left
 //	both killed        nobody ends the command; if it has the lock's files (not with Private),
 //	                   the lock is held until it has closed them
-//
-// The guard that replaces a killed one is beside the command and not above it. It looks
-// each second what descends from the wrapper, and knows what it has seen.
 //
 // The guard acts when its pipe closes without a farewell (the wrapper was
 // killed), and when a deadline passes that the wrapper has not moved (it was
@@ -95,7 +92,6 @@ func Margin(grace time.Duration) time.Duration {
 // The first argument of this program in its other parts.
 const (
 	guardArg = "__guard" // starts a command
-	watchArg = "__watch" // replaces a guard that was killed
 	stubArg  = "__exec"  // becomes the command, in a terminal
 )
 

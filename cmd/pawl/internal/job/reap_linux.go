@@ -11,36 +11,26 @@ import (
 	"syscall"
 )
 
-// reap reaps those of our children that have ended, but the command if it is not to be, and reports
-// whether nothing is left of the job: there is no child but the guard and others. It is for a
-// job that is ours since its guard was killed, and one goroutine at a time calls it.
+// reap reaps those of our children that have ended, and reports whether nothing is left of the job: there
+// is no child but others. It is for a job that is ours since its guard was killed, and one goroutine at a
+// time calls it.
 //
 // A look at the states and parents of all processes cannot tell that: it takes a while, and work that
 // forks and exits is missed by it for ever. Children can be counted. When one ends, the kernel makes what it
 // leaves our children in the same moment, and it stays a child itself until it is reaped, which
 // nobody does but us. So as long as anything is left of the job, a child that is there
 // when the list begins is still there when the kernel is asked for it.
-func (j *Job) reap(command int) (none bool) {
-	j.starts.Lock() // no guard is started that we do not know yet
-	defer j.starts.Unlock()
+func (j *Job) reap() (none bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if j.closed {
 		return false // our children may be the next job's
-	}
-	guard := j.guard.pid
-	select {
-	case <-j.guard.gone:
-		guard = 0 // the number may be a process's of the job by now
-	default:
 	}
 	list, err := candidates()
 	none = err == nil
 	for _, pid := range list {
-		if pid == guard || slices.ContainsFunc(j.others, func(p process) bool { return p.pid == pid }) {
+		if slices.ContainsFunc(j.others, func(p process) bool { return p.pid == pid }) {
 			continue // nobody reaps others: their numbers stay theirs
-		}
-		if pid == command {
-			none = false
-			continue
 		}
 		if _, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
 			none = false // also if it was dead: what it has left may have come after the list

@@ -35,10 +35,8 @@ type Job struct {
 	status  Status
 	err     error
 	guard   *guard
-	adopted bool // the guard that has started the command is dead: it is our child now
-
-	starts sync.Mutex // a guard is being started
-	closed bool
+	adopted bool // the guard is dead: the job's processes are our children now
+	closed  bool
 }
 
 // Start runs the command. Close it before the next one is started: on Linux the process
@@ -60,7 +58,7 @@ func Start(spec *Spec) (*Job, error) {
 	if j.tty != nil {
 		signal.Ignore(syscall.SIGTTOU)
 	}
-	if err := j.startGuard(j.commandGuard); err != nil {
+	if err := j.startGuard(); err != nil {
 		j.tty.close()
 		return nil, err
 	}
@@ -154,12 +152,17 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
+func (j *Job) isClosed() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.closed
+}
+
 // Deadline tells the guard when the command must be gone unless it is told
 // another time before; the zero time means never.
 func (j *Job) Deadline(t time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.spec.Deadline = t // for the next guard
 	j.guard.deadline(t)
 }
 
@@ -171,14 +174,14 @@ func (j *Job) Retire() { j.front = j.tty.takeBack(j.PID()) || j.front }
 // in the foreground and has died of INT, by Ctrl-C: then see Interrupt.
 func (j *Job) Close() (interrupted bool) {
 	j.Retire()
-	status, _ := j.Status()
-	if status.Signal != 0 || j.forced {
+	status, err := j.Status()
+	if status.Signal != 0 || j.forced || err != nil {
 		j.tty.restore() // the command had no time to
 	}
 	j.tty.close()
-	j.starts.Lock()
+	j.mu.Lock()
 	j.closed = true
-	j.starts.Unlock()
+	j.mu.Unlock()
 	j.guard.done()
 	return j.front && status.Signal == syscall.SIGINT
 }

@@ -14,9 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopts says that processes of the job are never lost: see adoptOrphans.
-const adopts = true
-
 // adoptOrphans makes this process the parent of every descendant whose own
 // parent ends, in whatever group or session it is. So none gets lost.
 func adoptOrphans() {
@@ -45,20 +42,7 @@ type process struct {
 	began              string // start time: with pid, unique
 }
 
-func (p process) String() string { return fmt.Sprintf("%d/%s", p.pid, p.began) }
-
 func (p process) is(o process) bool { return p.pid == o.pid && p.began == o.began }
-
-func parseProcesses(text string) (list []process) {
-	for _, item := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
-		var p process
-		number, began, _ := strings.Cut(item, "/")
-		p.pid, _ = strconv.Atoi(number)
-		p.began = began
-		list = append(list, p)
-	}
-	return list
-}
 
 // signal sends sig to the process, never to another that has got its number in
 // the meantime: the handle is taken before the second look.
@@ -86,19 +70,6 @@ func (t *targets) wake() {
 	}
 }
 
-// allDead reports whether only zombies are left of the group: those of a
-// wrapper that is stopped, or of a first process that reaps late.
-func (t *targets) allDead() bool {
-	dead := false
-	for _, p := range processes() {
-		if p.group == t.group && !p.dead {
-			return false
-		}
-		dead = dead || p.group == t.group
-	}
-	return dead // if nothing is seen, the kernel hides processes of other users
-}
-
 func (t *targets) find(ok func(p process, all map[int]process) bool) []process {
 	all := processes()
 	var found []process
@@ -123,7 +94,7 @@ func (t *targets) descends(p process, all map[int]process) bool {
 		if slices.ContainsFunc(t.others, p.is) {
 			return false
 		}
-		if t.root != 0 && p.parent == t.root || slices.ContainsFunc(t.known, p.is) {
+		if t.root != 0 && p.parent == t.root {
 			return true
 		}
 		var ok bool
@@ -138,9 +109,6 @@ func (t *targets) descends(p process, all map[int]process) bool {
 func (t *targets) member(p process, all map[int]process) bool {
 	return p.group == t.group && t.group != 0 || t.isStray(p, all)
 }
-
-// remember notes what belongs to the job, for the time when its root has ended.
-func (t *targets) remember() { t.known = t.find(t.member) }
 
 // names returns the names of the programs of all living processes of the job.
 func (t *targets) names() map[int]string {

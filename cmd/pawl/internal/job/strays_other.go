@@ -13,15 +13,9 @@ import (
 // leaves the command's group is not found.
 func adoptOrphans() {}
 
-const adopts = false
-
 func setName(string) {}
 
 type process struct{}
-
-func (process) String() string { return "" }
-
-func parseProcesses(string) []process { return nil }
 
 func (process) signal(syscall.Signal) {}
 
@@ -29,12 +23,8 @@ func children(int) []process { return nil }
 
 func (*targets) strays() []process { return nil }
 
-func (*targets) allDead() bool { return false }
-
-func (*targets) remember() {}
-
 // reap reports whether nothing is left of the job. Its processes are not our children here.
-func (j *Job) reap(int) bool { return j.targets().empty() }
+func (j *Job) reap() bool { return !groupExists(j.PID()) }
 
 func (t *targets) names() map[int]string {
 	if !groupExists(t.group) {
