@@ -213,9 +213,9 @@ func (c *Client) checkKind(s settings) error {
 	case s.hasSlots && s.slots < 1:
 		return fmt.Errorf("Slots(%d): use 1 or more", s.slots)
 	case s.shared && !c.guarantees.Shared:
-		return fmt.Errorf("this store has no shared leases; filelock, redislock (not with Mode Efficiency), redlock, zklock, etcdlock, pglock and memlock have them: %w", errors.ErrUnsupported)
+		return fmt.Errorf("this store has no shared leases: %w", errors.ErrUnsupported)
 	case s.hasSlots && !c.guarantees.Slots:
-		return fmt.Errorf("this store has no slots; filelock, redislock (not with Mode Efficiency), zklock, etcdlock, pglock and memlock have them: %w", errors.ErrUnsupported)
+		return fmt.Errorf("this store has no slots: %w", errors.ErrUnsupported)
 	}
 	return nil
 }

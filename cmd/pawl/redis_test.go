@@ -101,7 +101,7 @@ func TestHandedOver(t *testing.T) {
 	link := drivertest.NewLink(t, addr)
 	holder := w.pawl("run", "-s", store, "deploy", "--", "sh", "-c", holdUntil)
 	w.appears("in")
-	next := w.pawl("run", "-s", "redis://"+link.Addr(), "--grace", "5s", "--json", "deploy", "--", "sh", "-c", "sleep 0.2; touch $W/done")
+	next := w.pawl("run", "-s", "redis://"+link.Addr(), "--grace", "5s", "--events", "fd:2", "deploy", "--", "sh", "-c", "sleep 0.2; touch $W/done")
 	w.until("the next one waits", func() bool {
 		show := w.pawl("show", "-s", store, "--json", "deploy")
 		show.end(0)

@@ -196,7 +196,7 @@ func TestIgnoredSignals(t *testing.T) {
 // A reader of stderr that goes away does not end pawl.
 func TestBrokenStderr(t *testing.T) {
 	w := newWorld(t)
-	c := exec.Command(w.exe, "run", "--json", "x", "--", "sh", "-c", "sleep 0.1; exit 3")
+	c := exec.Command(w.exe, "run", "--events", "fd:2", "x", "--", "sh", "-c", "sleep 0.1; exit 3")
 	c.Env, c.Dir = w.env(), w.dir
 	r, wr, err := os.Pipe()
 	if err != nil {
@@ -215,7 +215,7 @@ func TestBrokenStderr(t *testing.T) {
 
 func TestEventsOnStderr(t *testing.T) {
 	w := newWorld(t)
-	p := w.pawl("run", "--json", "x", "--", "sh", "-c", "exit 7")
+	p := w.pawl("run", "--events", "fd:2", "x", "--", "sh", "-c", "exit 7")
 	p.end(7)
 	var got []string
 	for line := range bytes.Lines([]byte(p.stderr())) {

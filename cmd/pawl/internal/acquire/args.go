@@ -17,10 +17,9 @@ import (
 
 // Args say which lease a command wants, and what it tells meanwhile.
 type Args struct {
+	*cli.App
 	Verb       string // that the command line begins with
 	Name       string
-	Store      string
-	Connect    time.Duration
 	Wait       time.Duration // negative: for ever
 	NoWait     bool
 	InDeadlock bool // wait also there
@@ -31,7 +30,6 @@ type Args struct {
 	Apart      bool // the lease outlives the process
 	Why, Who   string
 	Quiet      bool
-	JSON       bool
 	Events     string
 	BusyCode   int
 
@@ -58,9 +56,14 @@ func (a *Args) PersonFlags(fs *pflag.FlagSet, why string) {
 	fs.StringVar(&a.Who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
 }
 
+// EventFlags says where events go.
+func (a *Args) EventFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&a.Events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
+}
+
 // Check looks at what the parser cannot, but for the kind.
 func (a *Args) Check(fs *pflag.FlagSet) error {
-	if err := stores.CheckName(a.Name, a.Store); err != nil {
+	if err := stores.CheckName(a.Name, a.App.Store); err != nil {
 		return err
 	}
 	if a.NoWait {

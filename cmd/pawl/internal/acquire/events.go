@@ -3,7 +3,6 @@
 package acquire
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,8 +18,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// Event is one change of the state of "pawl run" or "pawl elect", as --events and --json tell
-// it. It obeys the rule for schema.
+// Event is what --events writes. It obeys the rule for schema.
 type Event struct {
 	Schema     int             `json:"schema"`
 	Time       time.Time       `json:"time"`
@@ -58,37 +56,31 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// events writes events to all sinks. It never makes anybody wait: the writing
+// events writes events to a sink. It never makes anybody wait: the writing
 // is done by a goroutine of its own, and when a reader is so slow that the
 // queue is full, events are dropped. The command's lock must not depend on
 // somebody reading a pipe.
 type events struct {
-	sinks []io.Writer
-	done  chan struct{}
+	sink io.Writer
+	done chan struct{}
 
 	mu     sync.Mutex
 	queue  chan Event
 	closed bool
 }
 
-func newEvents(sinks ...io.Writer) *events {
-	e := &events{sinks: sinks, done: make(chan struct{}), queue: make(chan Event, 256)}
+func newEvents(sink io.Writer) *events {
+	e := &events{sink: sink, done: make(chan struct{}), queue: make(chan Event, 256)}
 	go e.write()
 	return e
 }
 
 func (e *events) write() {
 	defer close(e.done)
+	enc := json.NewEncoder(e.sink)
+	enc.SetEscapeHTML(false)
 	for ev := range e.queue {
-		var line bytes.Buffer
-		enc := json.NewEncoder(&line)
-		enc.SetEscapeHTML(false)
-		if enc.Encode(ev) != nil {
-			continue
-		}
-		for _, w := range e.sinks {
-			_, _ = w.Write(line.Bytes())
-		}
+		_ = enc.Encode(ev) // the reader may have gone
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
@@ -44,7 +43,8 @@ type Session struct {
 
 // Run calls do with a session whose store is open, and tells of its failure. Others are shown
 // the command.
-func Run(a *cli.App, args *Args, command string, do func(*Session) (int, error)) (err error) {
+func Run(args *Args, command string, do func(*Session) (int, error)) (err error) {
+	a := args.App
 	s := &Session{Args: args, stderr: a.Stderr}
 	a.Code, err = s.run(command, do)
 	a.Interrupted, a.Keyboard = s.Interrupted, s.Keyboard
@@ -52,9 +52,15 @@ func Run(a *cli.App, args *Args, command string, do func(*Session) (int, error))
 }
 
 func (s *Session) run(command string, do func(*Session) (int, error)) (int, error) {
-	if err := s.openEvents(); err != nil {
-		return 0, err
+	var sink io.Writer = io.Discard
+	if s.Args.Events != "" {
+		f, err := openSink(s.Args.Events)
+		if err != nil {
+			return 0, err
+		}
+		sink = f
 	}
+	s.events = newEvents(sink)
 	defer s.events.close()
 	code, err := s.opened(command, do)
 	if err == nil {
@@ -66,24 +72,7 @@ func (s *Session) run(command string, do func(*Session) (int, error)) (int, erro
 		f.Told = s.Quiet
 	}
 	s.Tell(Event{Event: "failed", Kind: f.Kind, Code: &f.Code, Error: f.Error()})
-	f.Told = f.Told || s.JSON
 	return 0, f
-}
-
-func (s *Session) openEvents() error {
-	var sinks []io.Writer
-	if s.JSON {
-		sinks = append(sinks, s.stderr)
-	}
-	if s.Args.Events != "" {
-		f, err := openSink(s.Args.Events)
-		if err != nil {
-			return err
-		}
-		sinks = append(sinks, f)
-	}
-	s.events = newEvents(sinks...)
-	return nil
 }
 
 // Tell writes an event for programs.
@@ -101,7 +90,7 @@ func (s *Session) opened(command string, do func(*Session) (int, error)) (int, e
 	}
 	s.news = make(chan struct{}, 1)
 	var err error
-	if s.Store, err = stores.Open(s.Args.Store, s.Connect, opts, true); err != nil {
+	if s.Store, err = stores.Open(s.App.Store, s.Connect, opts, true); err != nil {
 		return 0, err
 	}
 	defer s.Store.Close()
@@ -171,20 +160,13 @@ func (s *Session) Trouble() error {
 
 // Note says something that is not needed on stderr.
 func (s *Session) Note(line string) {
-	if !s.Quiet && !s.JSON {
+	if !s.Quiet {
 		s.say(line)
 	}
 }
 
-// Warn writes a warning on stderr. With --json there is an event instead. The result is as that of say.
-func (s *Session) Warn(text string) <-chan struct{} {
-	if s.JSON {
-		done := make(chan struct{})
-		close(done)
-		return done
-	}
-	return s.say("pawl: warning: " + text)
-}
+// Warn writes a warning on stderr. The result is as that of say.
+func (s *Session) Warn(text string) <-chan struct{} { return s.say("pawl: warning: " + text) }
 
 // say writes a line on stderr. The result is closed when that is done. Nothing
 // that matters may wait for it: with Ctrl-S on the terminal, or a full pipe, it

@@ -4,23 +4,12 @@ package acquire
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"sync"
-
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
-	"github.com/pawl-go/pawl/driver"
 )
-
-func TestFlagNames(t *testing.T) {
-	f := exit.As((&Session{Args: &Args{Name: "TTL"}, Store: &stores.Store{}}).Lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
-	if got := f.Line(); !strings.HasPrefix(got, `pawl: lost: "TTL": `) || !strings.Contains(got, "as --max-hold allows") || strings.Contains(got, "MaxHold") {
-		t.Errorf("%s", got)
-	}
-}
 
 func TestClockOfTheStore(t *testing.T) {
 	for _, c := range []struct {

@@ -4,11 +4,15 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/suggest"
 )
 
@@ -96,8 +100,29 @@ var otherFlags = map[string]string{
 	"timeout": "wait", "nonblock": "no-wait", "nb": "no-wait", "conflict-exit-code": "busy-code", "holders": "slots", "reason": "why",
 }
 
-// LikeFlag asks whether a flag was meant that is like the one that err calls unknown, or returns "".
-func LikeFlag(err error, fs *pflag.FlagSet) string {
+// FlagError says what to type instead. The words of pflag are kept: they name the flag.
+func FlagError(cmd *cobra.Command, err error) error {
+	text, help := display.Shorten(err.Error(), 200), likeFlag(err, cmd.Flags())+"see "+cmd.CommandPath()+" --help"
+	value := new(pflag.InvalidValueError)
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	if !errors.As(err, &value) {
+		return exit.Usage(text, help)
+	}
+	switch flag := value.GetFlag(); {
+	case flag.Name == "wait" && errors.Is(err, ErrNegative):
+		help = "leave --wait out to wait for ever, or use -n not to wait"
+	case flag.Value.Type() == "duration":
+		help = "durations look like 500ms, 30s, 5m or 1h30m"
+	case flag.Value.Type() == "int":
+		return exit.Usage(fmt.Sprintf("--%s %q is no number", flag.Name, display.Shorten(value.GetValue(), 40)), "use a whole number, such as 3")
+	}
+	return exit.Usage(text, help)
+}
+
+// likeFlag asks whether a flag was meant that is like the one that err calls unknown, or returns "".
+func likeFlag(err error, fs *pflag.FlagSet) string {
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "" {
 		return ""

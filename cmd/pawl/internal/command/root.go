@@ -3,17 +3,12 @@
 package command
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/admin"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/bench"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/doctor"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/manual"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/run"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/serve"
@@ -79,12 +74,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	root.AddCommand(show.Commands(a)...)
 	root.AddCommand(admin.Commands(a)...)
 	root.AddCommand(top.Command(a), serve.Command(a), doctor.Command(a), bench.Command(a), versionCommand(a), manCommand())
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if errors.Is(err, pflag.ErrHelp) {
-			return err
-		}
-		return exit.Usage(display.Shorten(err.Error(), 200), cli.LikeFlag(err, cmd.Flags())+"see "+cmd.CommandPath()+" --help")
-	})
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetUsageFunc(printUsage)
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()

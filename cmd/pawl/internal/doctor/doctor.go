@@ -140,7 +140,7 @@ func (d *doctor) tellOf(lock string, f driver.Finding) {
 		f.Do = "see whether the server runs, and what its log says"
 	}
 	d.findings = append(d.findings, f)
-	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), exit.FlagNames.Replace(f.Text), f.Do})
+	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), f.Text, f.Do})
 }
 
 // examine does all that there is to do with a store that could be opened.

@@ -64,23 +64,12 @@ func Fail(code int, text, hint string) *Failure {
 func Usage(text, hint string) *Failure { return Fail(Misuse, text, hint) }
 
 func (f *Failure) Error() string {
-	text := FlagNames.Replace(f.Text)
+	text := f.Text
 	if f.Hint != "" {
 		text += "; " + f.Hint
 	}
 	return display.Printable(text)
 }
-
-// FlagNames turns the names of Go options, which errors of the packages below
-// use, into words of the command line. It has whole phrases, as lines also quote
-// names of locks, and what users wrote.
-var FlagNames = strings.NewReplacer(
-	"for as long as MaxHold allows", "for as long as --max-hold allows",
-	"took longer than its TTL of", "took longer than its --ttl of",
-	" (Options.AllowShared)", "",
-	"filelock, redislock (not with Mode Efficiency), redlock, zklock, etcdlock, pglock and memlock have them", "stores of kind file, redis (without ?mode=), redlock, zk, etcd and postgres have them",
-	"filelock, redislock (not with Mode Efficiency), zklock, etcdlock, pglock and memlock have them", "stores of kind file, redis (without ?mode=), zk, etcd and postgres have them",
-)
 
 // Line is the one line that the user gets. It is one, so that the last line
 // on stderr always begins with the kind of failure.

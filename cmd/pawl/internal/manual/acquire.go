@@ -66,7 +66,7 @@ func Commands(a *cli.App) []*cobra.Command {
 }
 
 func acquireCommand(a *cli.App) *cobra.Command {
-	h := &acquire.Args{Verb: "acquire", Apart: true, Wait: cli.ForEver, BusyCode: exit.Busy}
+	h := &acquire.Args{App: a, Verb: "acquire", Apart: true, Wait: cli.ForEver, BusyCode: exit.Busy}
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
 		Short: "Take a lease for a script, which renews and releases it",
@@ -76,7 +76,7 @@ func acquireCommand(a *cli.App) *cobra.Command {
 		Args:              cli.Args(1, 1, "try: pawl acquire deploy --ttl 20s"),
 		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h.Name, h.Store, h.Connect = args[0], a.Store, a.Connect
+			h.Name = args[0]
 			if err := h.Check(cmd.Flags()); err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func acquireCommand(a *cli.App) *cobra.Command {
 			if err := noFiles(a, h.Name); err != nil {
 				return err
 			}
-			return acquire.Run(a, h, waiting.AcquireCommand, func(s *acquire.Session) (int, error) { return take(a, s) })
+			return acquire.Run(h, waiting.AcquireCommand, func(s *acquire.Session) (int, error) { return take(a, s) })
 		},
 	}
 	fs := cmd.Flags()

@@ -48,7 +48,7 @@ type holdArgs struct {
 }
 
 func holdCommand(a *cli.App) *cobra.Command {
-	h := &holdArgs{Args: acquire.Args{Verb: "hold", Wait: cli.ForEver, BusyCode: exit.Busy}}
+	h := &holdArgs{Args: acquire.Args{App: a, Verb: "hold", Wait: cli.ForEver, BusyCode: exit.Busy}}
 	cmd := &cobra.Command{
 		Use:   "hold NAME --for DURATION --why TEXT",
 		Short: "Hold a lock by hand, as for maintenance",
@@ -58,14 +58,14 @@ func holdCommand(a *cli.App) *cobra.Command {
 		Args:              cli.Args(1, 1, `try: pawl hold deploy --for 10m --why "maintenance"`),
 		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h.Name, h.Store, h.Connect = args[0], a.Store, a.Connect
+			h.Name = args[0]
 			if err := h.Check(cmd.Flags()); err != nil {
 				return err
 			}
 			if err := h.checkHold(); err != nil {
 				return err
 			}
-			return acquire.Run(a, &h.Args, "pawl hold", h.hold)
+			return acquire.Run(&h.Args, "pawl hold", h.hold)
 		},
 	}
 	fs := cmd.Flags()
@@ -74,13 +74,13 @@ func holdCommand(a *cli.App) *cobra.Command {
 	h.WaitFlags(fs)
 	cli.DurationVar(fs, &h.TTL, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
 	h.PersonFlags(fs, "`TEXT` for whoever meets the lock (required)")
-	fs.BoolVar(&h.JSON, "json", false, "tell events as JSON lines on stderr, instead of text")
+	h.EventFlags(fs)
 	fs.BoolVarP(&h.Quiet, "quiet", "q", false, "say nothing while waiting, nor while holding")
 	return cmd
 }
 
 func (h *holdArgs) checkHold() error {
-	again := "pawl hold " + display.Quote(h.Name) + stores.SameStore(h.Store)
+	again := "pawl hold " + display.Quote(h.Name) + stores.SameStore(h.App.Store)
 	switch {
 	case h.holdFor <= 0:
 		return exit.Usage("--for is missing: it limits how long a forgotten lock stays locked", "try: "+again+` --for 10m --why "maintenance"`)

@@ -3,12 +3,11 @@
 package run
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl"
@@ -33,13 +32,16 @@ type runArgs struct {
 	publish       bool
 }
 
-func newArgs(verb string) *runArgs { return &runArgs{Args: acquire.Args{Verb: verb}} }
+func newArgs(a *cli.App, verb string) *runArgs {
+	return &runArgs{Args: acquire.Args{App: a, Verb: verb}}
+}
 
 const defaultGrace = 10 * time.Second
 
 func (a *runArgs) flags(fs *pflag.FlagSet) {
+	fs.SetInterspersed(false)
+	fs.SortFlags = false
 	a.Wait, a.BusyCode, a.leftovers = cli.ForEver, exit.Busy, waitLeftovers
-	fs.VarP((*cli.StoreFlag)(&a.Store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	plain := a.Verb == "run"
 	if a.Verb == "once" {
 		a.Wait, a.BusyCode = 0, 0
@@ -62,25 +64,18 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	}
 	a.PersonFlags(fs, "`TEXT` for whoever meets the lock")
 	fs.BoolVar(&a.publish, "publish-command-line", false, "show whoever meets the lock the whole command line, not just the program")
-	fs.BoolVar(&a.JSON, "json", false, "tell events as JSON lines on stderr, instead of text")
-	fs.StringVar(&a.Events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
+	a.EventFlags(fs)
 	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
 	fs.BoolVar(&a.keepPasswords, "keep-passwords", false, "let the command inherit $PAWL_REDIS_PASSWORD and its kind")
-	cli.ConnectFlag(fs, &a.Connect)
 	if a.Verb != "elect" {
 		fs.IntVarP(&a.BusyCode, "busy-code", "E", a.BusyCode, "exit code `N` if the lock was busy")
 	}
 }
 
-// parse parses what follows the verb. Flags are looked for up to the first word
-// of the command: before the name, and once more after it. The command's own
-// words are never looked at.
-func (a *runArgs) parse(args []string) error {
-	fs := newRunFlags(a)
-	if err := fs.Parse(args); err != nil {
-		return a.flagError(fs, args, err)
-	}
-	words := fs.Args()
+// parse takes the name and what follows it: flags up to the first word of the command, whose own words
+// are never looked at. Flags before the name have been parsed.
+func (a *runArgs) parse(cmd *cobra.Command, words []string) error {
+	fs := cmd.Flags()
 	if len(words) == 0 {
 		return exit.Usage("the name and the command are missing", "try: pawl "+a.Verb+" deploy -- make deploy")
 	}
@@ -96,46 +91,15 @@ func (a *runArgs) parse(args []string) error {
 		}
 	} else if len(words) > 0 {
 		if err := fs.Parse(words); err != nil {
-			return a.flagError(fs, words, err)
+			return cli.FlagError(cmd, err)
 		}
 		words = fs.Args()
 	}
+	if help, err := fs.GetBool("help"); err == nil && help {
+		return pflag.ErrHelp
+	}
 	a.command = words
 	return a.check(fs)
-}
-
-func newRunFlags(a *runArgs) *pflag.FlagSet {
-	fs := pflag.NewFlagSet(a.Verb, pflag.ContinueOnError)
-	fs.SetInterspersed(false)
-	fs.Usage = func() {}
-	fs.SortFlags = false
-	a.flags(fs)
-	return fs
-}
-
-// flagError says what to type instead. pflag's words are kept: they name the
-// flag.
-func (a *runArgs) flagError(fs *pflag.FlagSet, args []string, err error) error {
-	help := "see pawl " + a.Verb + " --help"
-	var missing *pflag.NotExistError
-	var value *pflag.InvalidValueError
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return err
-	case errors.As(err, &missing):
-		help = cli.LikeFlag(err, fs) + help
-		if !slices.Contains(args, "--") {
-			help += `; put "--" before a command that begins with "-"`
-		}
-		return exit.Usage(display.Shorten(err.Error(), 200), help)
-	case errors.Is(err, cli.ErrNegative) && errors.As(err, &value) && value.GetFlag().Name == "wait":
-		return exit.Usage(display.Shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
-	case errors.As(err, &value) && (value.GetFlag().Value.Type() == "duration"):
-		return exit.Usage(display.Shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
-	case errors.As(err, &value) && value.GetFlag().Value.Type() == "int":
-		return exit.Usage(fmt.Sprintf("--%s %q is no number", value.GetFlag().Name, display.Shorten(value.GetValue(), 40)), "use a whole number, such as 3")
-	}
-	return exit.Usage(display.Shorten(err.Error(), 200), help)
 }
 
 // check looks at what the parser cannot.

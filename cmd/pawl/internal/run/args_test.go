@@ -14,13 +14,20 @@ import (
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-func parseRun(args []string) (*runArgs, error) {
-	a := newArgs("run")
-	return a, a.parse(args)
+func parse(verb string, words []string) (*runArgs, error) {
+	a, cmd := newArgs(new(cli.App), verb), &cobra.Command{Use: verb}
+	a.flags(cmd.Flags())
+	if err := cmd.ParseFlags(words); err != nil {
+		return a, cli.FlagError(cmd, err)
+	}
+	return a, a.parse(cmd, cmd.Flags().Args())
 }
+
+func parseRun(words []string) (*runArgs, error) { return parse("run", words) }
 
 func TestParseRun(t *testing.T) {
 	for _, c := range []struct {

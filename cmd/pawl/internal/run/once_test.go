@@ -7,20 +7,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
 // TestTurn: the next turn finds the lock free, also if it begins a tenth early.
 func TestTurn(t *testing.T) {
-	a := newArgs("once")
-	if err := a.parse(strings.Fields("--per 10h x -- cmd")); err != nil || a.minHold != 9*time.Hour || a.Wait != 0 || a.BusyCode != 0 {
+	if a, err := parse("once", strings.Fields("--per 10h x -- cmd")); err != nil || a.minHold != 9*time.Hour || a.Wait != 0 || a.BusyCode != 0 {
 		t.Errorf("%v; kept for %v, waits for %v, busy is %d", err, a.minHold, a.Wait, a.BusyCode)
 	}
 }
 
 // TestTurnFailed: a command that has failed does not take the turn.
 func TestTurnFailed(t *testing.T) {
-	args := newArgs("once")
+	args := newArgs(new(cli.App), "once")
 	args.per = time.Hour
 	r := &runner{args: args}
 	for _, c := range []struct {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -57,30 +58,43 @@ func Commands(a *cli.App) []*cobra.Command {
 	}
 }
 
-// command completes cmd, whose flags are parsed by runArgs: cobra would look for flags behind the first
-// word of the command.
+// command completes cmd. Cobra parses the flags before the name, and parse those behind it.
 func command(a *cli.App, verb string, cmd *cobra.Command) *cobra.Command {
-	cmd.DisableFlagParsing = true
+	r := newArgs(a, verb)
+	r.flags(cmd.Flags())
 	cmd.DisableFlagsInUseLine = true
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		return complete(a, verb, args, word)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return a.CompleteName(cmd, args, word)
+		}
+		if cmd.Flags().Parse(args[1:]) == nil && cmd.Flags().NArg() == 0 && strings.HasPrefix(word, "-") {
+			return flagWords(cmd.Flags(), word), cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, cobra.ShellCompDirectiveDefault // the command and its files
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		r := newArgs(verb)
-		if err := r.parse(args); errors.Is(err, pflag.ErrHelp) {
+		if err := r.parse(cmd, args); errors.Is(err, pflag.ErrHelp) {
 			return cmd.Help()
 		} else if err != nil {
 			return err
 		}
-		return run(a, r)
+		return run(r)
 	}
-	newArgs(verb).flags(cmd.Flags()) // for the help text only
-	cmd.Flags().SortFlags = false
 	return cmd
 }
 
+func flagWords(fs *pflag.FlagSet, prefix string) (words []string) {
+	fs.VisitAll(func(f *pflag.Flag) {
+		if long := "--" + f.Name; strings.HasPrefix(long, prefix) {
+			_, text := pflag.UnquoteUsage(f)
+			words = append(words, cobra.CompletionWithDesc(long, text))
+		}
+	})
+	return words
+}
+
 // run runs the command of a command line, and says how it ends.
-func run(a *cli.App, args *runArgs) error {
+func run(args *runArgs) error {
 	path, err := lookPath(args.command[0])
 	if err != nil {
 		return err
@@ -89,7 +103,7 @@ func run(a *cli.App, args *runArgs) error {
 	if args.publish {
 		shown = display.CommandLine(args.command)
 	}
-	return acquire.Run(a, &args.Args, shown, func(s *acquire.Session) (int, error) {
+	return acquire.Run(&args.Args, shown, func(s *acquire.Session) (int, error) {
 		r := &runner{s, args}
 		if args.Verb == "elect" {
 			return r.terms(path)
