@@ -11,226 +11,334 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
-	"github.com/pawl-go/pawl/internal/schedule"
+	"github.com/pawl-go/pawl/internal/client"
 )
 
-// Client acquires leases from one store. It is safe for concurrent use; a process needs
-// only one for each store. The packages of the stores make it.
+// Client acquires leases from one store. It is safe for concurrent use, and a process needs
+// only one for each store. Open, New and the packages of the stores make clients.
 type Client struct {
-	// Locks are taken in this order: Client.mu, which guards the lines and the list of
-	// grants; grant.mu, which guards a grant and its leases; and those within sched,
-	// renewals, observer, timeouts and random, under which no other code is called.
-	// None is held during a request to the store, the cancelling of a context or a call
-	// of an observer, and no function returns with one held.
+	core     *client.Client // has the leases, and the store when it is connected
+	require  Guarantees
+	ttl      time.Duration
+	holder   *Holder
+	observer reporter
+	longest  atomic.Int64 // MaxTTL of the store, a time.Duration, as last heard; 0 before
 
-	// These two are set when the client is connected. Every call that uses the store asks
-	// ready before.
-	store      *participant.Participant
-	guarantees Guarantees
-	connected  atomic.Bool
-	open       func(context.Context) (driver.Store, error)
-	require    Guarantees
-	ttl        time.Duration
-	holder     *Holder
-	observer   reporter
-	sched      *schedule.Schedule[*grant]
-	renewals   *schedule.Workers[*grant]
-	random     *random
-	longest    atomic.Int64 // MaxTTL of the store, a time.Duration, as last heard; 0 before
-	measured   atomic.Bool  // how long an answer takes, as the first grants took long
-
-	ctx        context.Context // ends with Close
-	cancel     context.CancelFunc
-	calls      sync.WaitGroup // of Acquire and TryAcquire; Add under mu, while not closed
-	background sync.WaitGroup // repetitions of Release
-
-	mu       sync.Mutex // guards the fields below
-	closed   bool
-	lines    map[string]*queue
-	grants   *grant         // the first in the list of those not given back yet
-	dial     *dial          // to the store, under way; nil if none is
-	redialAt driver.Instant // before which the next dial does not begin; only the dial under way uses it
-
-	ended    chan struct{} // closed when Close has ended, with closeErr
-	closeErr error
+	open     func(context.Context) (driver.Store, error) // nil if the store was given
+	dialing  sync.Mutex                                  // guards dial; taken before the locks of core
+	dial     *dial                                       // to the store, under way; nil if none is
+	redialAt driver.Instant                              // before which the next dial does not begin; only the dial under way uses it
 }
 
-// New returns a client of store. Close of the client also closes store. New
-// returns an error if an option is out of range, and one that wraps
-// errors.ErrUnsupported if the store lacks a guarantee in opts.Require.
-func New(store driver.Store, opts *Options) (*Client, error) {
-	if store == nil {
-		return nil, &Error{Op: "open", Err: errors.New("New has no store: give it one, such as new(memlock.Store).Participant(), or use Open")}
+// Guarantees returns what the store of the client promises. It returns the zero value as long
+// as the client has not reached its store.
+func (c *Client) Guarantees() Guarantees {
+	if !c.core.Connected() {
+		return Guarantees{}
 	}
-	c, err := newClient(opts)
+	return c.core.Store().Caps().Guarantees
+}
+
+// Close releases the leases that are still held, removes what lost ones have left in the
+// store, waits for the requests in the background, and closes the store. Calls of Acquire that
+// wait return ErrClosed. If the store does not answer, Close takes some five seconds, however
+// many leases there are; those that are left end with their TTL. If a part of the store
+// answers, it gets its leases back in any case. A second call of Close waits for the first and
+// returns the same.
+func (c *Client) Close() error { return only(c.core.Close()) }
+
+// minPause and maxPause bound the pause before a call begins anew.
+const (
+	minPause = 20 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+)
+
+// caller returns the holder that a call is on record as, and its context if the observer wants that.
+func (c *Client) caller(ctx context.Context) (*Holder, context.Context) {
+	holder := c.holder
+	if c.observer.Trace != nil {
+		if trace := c.observer.Trace(ctx); trace != "" && len(trace) <= maxTrace {
+			traced := *c.holder
+			traced.Trace, holder = trace, &traced
+		}
+	}
+	if !c.observer.listens {
+		ctx = nil
+	}
+	return holder, ctx
+}
+
+// Acquire waits until it has a lease on name. ctx bounds only the waiting: the lease goes on
+// when ctx ends. Waiters of one client are served in the order in which they came.
+//
+// If ctx ends first, the error is ctx.Err() and context.Cause(ctx). It is also a *HeldError
+// with the place in the queue if the holder is known, or a *ClosedError if the store grants
+// nothing at present. The caller holds nothing then. If the lease was granted in that instant,
+// the client gives it back in the background, and others may find the name held until then.
+//
+// The other errors are
+//
+//   - ErrUnavailable if the store cannot be reached, has not answered for a whole TTL, or has
+//     granted the lease too late several times;
+//   - ErrHeld if ctx was made by Context of a lease on name that is still held: the call would
+//     wait for itself, see Reentrant;
+//   - a *SlotsError if the name is held with another number of slots;
+//   - a *DeadlockError if the call would wait for ever, because the holder waits, directly or
+//     through others, for a lease of this caller. The client knows the leases in whose contexts
+//     the caller calls, and those of Holding. It looks after a second, and one call of a cycle
+//     gets the error; see WaitInDeadlock.
+func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	ctx = present(ctx)
+	if err := c.ready(ctx); err != nil {
+		return nil, c.opError(ctx, "acquire", driver.Shorten(name), err)
+	}
+	req, set, err := c.request(ctx, "acquire", name, opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.use(store); err != nil {
-		return nil, &Error{Op: "open", Err: err}
-	}
-	return c, nil
-}
-
-// newClient returns a client without a store.
-func newClient(opts *Options) (*Client, error) {
-	if opts == nil {
-		opts = &Options{}
-	}
-	ttl := opts.TTL
-	if ttl == 0 {
-		ttl = DefaultTTL
-	}
-	if err := checkTTL(ttl); err != nil {
-		return nil, &Error{Op: "open", Err: err}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	holder := fillHolder(opts.Holder)
-	c := &Client{
-		require:  opts.Require,
-		ttl:      ttl,
-		holder:   holder,
-		random:   newRandom(holder),
-		observer: newReporter(opts.Observer, opts.Logger),
-		ctx:      ctx,
-		cancel:   cancel,
-		ended:    make(chan struct{}),
-		lines:    make(map[string]*queue),
-		sched:    schedule.New((*grant).wake),
-		renewals: schedule.NewWorkers(maxRenewals, (*grant).renew),
-	}
-	return c, nil
-}
-
-// Guarantees returns what the client's store can promise, or nothing as long as the store has
-// been out of reach.
-func (c *Client) Guarantees() Guarantees {
-	if !c.connected.Load() {
-		return Guarantees{}
-	}
-	return c.guarantees
-}
-
-// Close releases the leases that are still held and removes what lost ones have left in
-// the store. It waits for the requests in the background and then closes the store. A store that does not answer costs some five seconds in all, however many leases
-// there are: those that are left end with their TTL. A part of the store that answers gets
-// its leases back, whatever another part does. Waiting calls of Acquire return an error. A
-// second call of Close waits for the first and returns the same.
-func (c *Client) Close() error {
-	c.mu.Lock()
-	first := !c.closed
-	c.closed = true
-	c.mu.Unlock()
-	if first {
-		c.closeErr = c.end()
-		close(c.ended)
-	}
-	<-c.ended
-	return c.closeErr
-}
-
-func (c *Client) end() error {
-	if c.connected.Load() {
-		c.store.Stop()
-	}
-	c.cancel()
-	calls := make(chan struct{})
-	go func() {
-		c.calls.Wait()
-		close(calls)
-	}()
-	select {
-	case <-calls:
-	case <-time.After(closeGrace): // a part of the store hangs
-	}
-	all := closing{begun: make(map[*Lease]bool)}
-	all.giveBack(c.allOpen())
-	<-calls
-	all.giveBack(c.allOpen()) // what they have left
-	errs := all.wait()
-	c.sched.Stop()
-	c.renewals.Close()
-	c.background.Wait()
-	if c.store != nil {
-		errs = append(errs, c.store.Close())
-	}
-	return only(errors.Join(errs...))
-}
-
-const (
-	// requestTimeout bounds a request that has no context of its own.
-	requestTimeout = participant.RequestTimeout
-
-	// Bounds of the pause before a call begins anew.
-	minPause = 20 * time.Millisecond
-	maxPause = 500 * time.Millisecond
-
-	// closeGrace is how long Close gives the calls to end with ErrClosed, before it ends the
-	// leases, in whose contexts some of them wait.
-	closeGrace = 100 * time.Millisecond
-
-	// maxCloseErrors bounds the leases whose errors Close returns.
-	maxCloseErrors = 8
-)
-
-// closing gives back the leases that are still held, until closeTimeout is over. The others only
-// end here.
-type closing struct {
-	begun map[*Lease]bool
-	wg    sync.WaitGroup
-
-	mu   sync.Mutex // guards the fields below
-	errs []error
-	more int
-}
-
-// giveBack begins to give back leases, all at a time: those that a part of the store does not
-// answer must not take the time of the others.
-func (cl *closing) giveBack(leases []*Lease) {
-	for _, l := range leases {
-		if !cl.begun[l] {
-			cl.begun[l] = true
-			cl.wg.Go(func() { cl.release(l) })
+	if l := c.held(ctx, name); l != nil {
+		if l, err := l.inner().Again(set.Call); l != nil {
+			return (*Lease)(l), nil
+		} else if err != nil {
+			return nil, c.opError(ctx, "acquire", name, err)
 		}
 	}
+	set.Waits = true
+	c.observer.waiting(name, set)
+	if c.observer.Trace != nil {
+		set.Behind = c.core.FindObstacle(name)
+		defer set.Behind.Stop()
+	}
+	l, err := c.acquireUnder(ctx, req, set)
+	if err == nil {
+		return l, nil
+	}
+	err = c.opError(ctx, "acquire", name, err)
+	if l == nil { // or the observer was told of an Acquired
+		c.observer.waited(name, set, err)
+	}
+	return nil, err
 }
 
-func (cl *closing) release(l *Lease) {
-	for l.Holds() > 1 {
-		l.Release(context.Background()) // a hold fewer
+// acquire returns a lease beside an error as client.Client.Acquire does.
+func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
+	l, err := c.core.Acquire(ctx, req, set.Call)
+	if err != nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ctx.Err())) {
+		err = left(ctx, waitedFor(err))
 	}
-	err := l.Release(context.Background())
-	if err == nil || errors.Is(err, ErrLost) {
-		return
-	}
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	if len(cl.errs) < maxCloseErrors {
-		cl.errs = append(cl.errs, err)
-	} else {
-		cl.more++
-	}
+	return (*Lease)(l), err
 }
 
-func (cl *closing) wait() []error {
-	cl.wg.Wait()
-	if cl.more > 0 {
-		return append(cl.errs, fmt.Errorf("pawl: %d more leases could not be given back", cl.more))
+// TryAcquire asks the store once for a lease on name, and waits for nobody. The error is
+//
+//   - ErrHeld, with a *HeldError, if somebody holds the name or a goroutine of this client
+//     waits for it;
+//   - a *SlotsError if the name is held with another number of slots;
+//   - ErrUnavailable if the store has certainly recorded nothing, or the grant came too late
+//     and was given back;
+//   - ErrUncertain if the store may have recorded the grant, which the client undoes in the
+//     background;
+//   - ctx.Err() if ctx ends first.
+func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	ctx = present(ctx)
+	if err := c.ready(ctx); err != nil {
+		return nil, c.opError(ctx, "try", driver.Shorten(name), err)
 	}
-	return cl.errs
+	req, set, err := c.request(ctx, "try", name, opts)
+	if err != nil {
+		return nil, err
+	}
+	var l *client.Lease
+	if held := c.held(ctx, name); set.Reentrant && held != nil {
+		l, err = held.inner().Again(set.Call)
+	}
+	if l == nil && err == nil {
+		l, err = c.core.TryAcquire(ctx, req, set.Call)
+	}
+	if err != nil {
+		return nil, c.opError(ctx, "try", name, err)
+	}
+	return (*Lease)(l), nil
 }
 
-// allOpen returns the leases that have not been given back yet. Of a client that is closed
-// none is handed over, and none is added but by calls under way.
-func (c *Client) allOpen() []*Lease {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var leases []*Lease
-	for g := c.grants; g != nil; g = g.next {
-		g.mu.Lock()
-		leases = append(leases, g.present)
-		g.mu.Unlock()
+// request checks the arguments of an attempt. The request gets its id later, when the
+// store is asked.
+func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*driver.Request, settings, error) {
+	set, err := c.settings(opts)
+	if err == nil {
+		err = driver.CheckName(name)
 	}
-	return leases
+	if err != nil {
+		return nil, set, &Error{op, driver.Shorten(name), err}
+	}
+	if ctx.Err() != nil {
+		return nil, set, &Error{op, name, left(ctx, nil)}
+	}
+	if set.Terms.MinHold > 0 {
+		if err := c.checkKept(ctx, set.Terms.MinHold); err != nil {
+			return nil, set, &Error{op, name, err}
+		}
+	}
+	var holder *Holder
+	holder, set.Context = c.caller(ctx)
+	return &driver.Request{
+		Name: name, TTL: set.Terms.TTL, Holder: holder, Why: set.Terms.Why,
+		// With MinHold the store has to have the whole TTL, in case this process ends.
+		Shared: set.shared, Slots: set.slots, Renewed: !set.Terms.NoRenew && set.Terms.MinHold == 0,
+	}, set, nil
+}
+
+// Do runs f while holding a lease on name, for which it waits as Acquire does. The context of
+// f ends with the lease. Do returns the error of f, or of acquiring or releasing. If the lease
+// ended while f ran, the error is also ErrLost or ErrReleased, whatever f returned.
+func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
+	ctx = present(ctx)
+	if f == nil {
+		return noWork("acquire", name)
+	}
+	lease, err := c.Acquire(ctx, name, opts...)
+	if err != nil {
+		return err
+	}
+	return lease.do(ctx, f)
+}
+
+// TryDo runs f while holding a lease on name, if TryAcquire gets one. If not, TryDo returns the
+// error of TryAcquire and does not call f: ErrHeld says that somebody else holds the name.
+// Otherwise TryDo is like Do.
+func (c *Client) TryDo(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
+	ctx = present(ctx)
+	if f == nil {
+		return noWork("try", name)
+	}
+	lease, err := c.TryAcquire(ctx, name, opts...)
+	if err != nil {
+		return err
+	}
+	return lease.do(ctx, f)
+}
+
+func noWork(op, name string) error {
+	return &Error{op, driver.Shorten(name), errors.New("the function to call is nil: give the work to be done under the lease")}
+}
+
+// do runs f under the lease and gives it back.
+func (l *Lease) do(ctx context.Context, f func(ctx context.Context, lease *Lease) error) (err error) {
+	defer func() {
+		// If the lease had ended before, the work was not done under it.
+		ended := l.Err()
+		cause := l.inner().Cause()
+		if rel := l.Release(ctx); ended == nil {
+			ended, cause = rel, rel
+		}
+		switch {
+		case ended == nil:
+		case err == nil:
+			err = ended
+		case errors.Is(err, cause): // f has returned how its context ended
+			err = only(err)
+		default:
+			err = only(fmt.Errorf("%w; %w", ended, err))
+		}
+	}()
+	ctx, cancel := l.Context(ctx)
+	defer cancel()
+	return f(ctx, l)
+}
+
+// Inspect describes name: who holds it and who waits for it. A name that nobody holds is no
+// error. The answer is for people and their tools: it may be out of date when it is read.
+func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
+	ctx = present(ctx)
+	err := c.usable(ctx)
+	if err == nil {
+		err = driver.CheckName(name)
+	}
+	if err != nil {
+		return nil, c.opError(ctx, "inspect", driver.Shorten(name), err)
+	}
+	info, err := c.core.Store().Inspect(ctx, name)
+	if err != nil {
+		return nil, c.opError(ctx, "inspect", name, err)
+	}
+	info.Waiters = append(info.Waiters, c.core.Waiters(name)...)
+	c.core.ShowIdle(info)
+	return info, nil
+}
+
+// List describes the names that have a holder or a waiter and begin with prefix, sorted
+// by name. It leaves out waiters that only this client knows; Inspect has them. Together with
+// an error it returns the names that it could read, if any.
+func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
+	ctx = present(ctx)
+	if err := c.usable(ctx); err != nil {
+		return nil, c.opError(ctx, "list", driver.Shorten(prefix), err)
+	}
+	infos, err := c.core.Store().List(ctx, prefix)
+	for _, info := range infos {
+		c.core.ShowIdle(info)
+	}
+	if err != nil {
+		return infos, c.opError(ctx, "list", driver.Shorten(prefix), err)
+	}
+	return infos, nil
+}
+
+// Store describes the store itself: the longest TTL on which its clients have agreed,
+// and whether it grants nothing for a while. It changes nothing.
+func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
+	ctx = present(ctx)
+	if err := c.usable(ctx); err != nil {
+		return nil, c.opError(ctx, "describe", "", err)
+	}
+	info, err := c.core.Store().Describe(ctx)
+	if err != nil {
+		return nil, c.opError(ctx, "describe", "", err)
+	}
+	return info, nil
+}
+
+// Break ends the lease with the given id, which somebody else holds on name. The
+// victim's lease is lost, and its LostError says who broke it and why. If that lease
+// does not hold the name, Break changes nothing and returns ErrHeld, with the present
+// holder, or ErrReleased if there is none. It cannot end a transaction that the lease
+// guards: ErrHeld then tells of that, too, in Held.Transaction.
+//
+// On a store where only the holder itself can let go, as with files, Break asks the
+// holder to let go, and waits until it has or ctx ends. So a goroutine must not break a
+// lease there that is released only after the goroutine has returned.
+func (c *Client) Break(ctx context.Context, name, lease, why string) error {
+	ctx = present(ctx)
+	err := c.usable(ctx)
+	switch {
+	case err != nil:
+	case lease == "":
+		err = errors.New("no lease id: take it from Inspect, so that no other lease is broken")
+	case len(why) > maxWhy:
+		err = fmt.Errorf("the reason has %d bytes: use at most %d", len(why), maxWhy)
+	default:
+		err = driver.CheckName(name)
+	}
+	if err != nil {
+		return c.opError(ctx, "break", driver.Shorten(name), err)
+	}
+	if err := c.core.Store().Break(ctx, name, lease, c.holder, why); err != nil && err == ctx.Err() {
+		return c.opError(ctx, "break", name, err)
+	} else if err != nil {
+		// Unlike opError, it keeps the store's error after the end of ctx: that may
+		// say why the victim has not let go.
+		return &Error{"break", name, err}
+	}
+	c.observer.broken(name, lease, why)
+	return nil
+}
+
+// usable connects to the store.
+func (c *Client) usable(ctx context.Context) error {
+	select {
+	case <-c.core.Closed():
+		return ErrClosed
+	default:
+		return c.ready(ctx)
+	}
 }

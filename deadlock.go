@@ -3,10 +3,14 @@
 package pawl
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // DeadlockError is ErrDeadlock with the cycle of waiters.
@@ -16,13 +20,14 @@ type DeadlockError struct {
 	Cycle []Blocked
 }
 
-// Blocked is a waiter in a cycle of waiters.
+// Blocked is a waiter and a lease that is in its way.
 type Blocked struct {
 	Waiter Waiter
 	Name   string // what it waits for
-	By     Held   // the lease on Name that is in its way
+	By     Held   // the lease on Name
 }
 
+// Error names the waiters of the cycle and what each of them holds.
 func (e *DeadlockError) Error() string {
 	text, held := ErrDeadlock.Error()+": ", ""
 	for i, b := range e.Cycle {
@@ -37,101 +42,219 @@ func (e *DeadlockError) Error() string {
 // Is makes errors.Is(err, ErrDeadlock) true.
 func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
 
-// Deadlocks returns cycles in which waiters wait for each other: each for a lease of the
-// next, the last for a lease of the first. Every waiter that is in a cycle is in one of them.
+// Deadlocks returns the cycles in which each waiter waits for a lease of the next, and the last
+// for a lease of the first. Every waiter that is in a cycle is in one of those returned.
 //
-// before and after are two answers of List, or of Inspect for several names. The names of an
-// answer are not read at the same time, so a cycle in one answer alone may never have
-// existed. What is in both was there when the first was complete. Deadlocks(infos, infos)
-// returns the cycles that have to be looked at again.
+// before and after are two answers of List, or of Inspect for several names. An answer does not
+// show all names at the same instant, so a cycle in one answer may never have existed. What is in
+// both existed when the first was complete. Deadlocks(infos, infos) returns the cycles that a
+// second look has to confirm.
 //
-// Deadlocks uses Waiter.Holds, and reports what is certain: a waiter for one of several slots
-// waits for any of their holders, so it is in no cycle because of them.
+// Deadlocks reports only what is certain. It goes by Waiter.Holds. A waiter for one of several
+// slots is not blocked by the holder of another slot, as any of them may leave first.
 func Deadlocks(before, after []*Info) (cycles [][]Blocked) {
-	g, waiters := graphOf(before, after)
+	stood := make(map[[3]string]bool)
+	for _, b := range blocked(before) {
+		stood[b.key()] = true
+	}
+	ways := make(map[string][]Blocked)  // by the lease of the waiter
+	owners := make(map[string][]string) // the waiters that hold a lease
+	var waiters []string
+	for _, b := range blocked(after) {
+		w := b.Waiter.Lease
+		if !stood[b.key()] {
+			continue
+		}
+		if ways[w] = append(ways[w], b); len(ways[w]) == 1 {
+			waiters = append(waiters, w)
+			for _, h := range b.Waiter.Holds {
+				owners[h.Lease] = append(owners[h.Lease], w)
+			}
+		}
+	}
 	told := make(map[string]bool)
 	for _, first := range waiters {
+		seen := make(map[string]bool)
+		var walk func(at string) []Blocked // from a waiter to a lease that first holds
+		walk = func(at string) []Blocked {
+			for _, b := range ways[at] {
+				for _, next := range owners[b.By.Lease] {
+					if next == first {
+						return []Blocked{b}
+					} else if !seen[next] {
+						seen[next] = true
+						if rest := walk(next); rest != nil {
+							return append([]Blocked{b}, rest...)
+						}
+					}
+				}
+			}
+			return nil
+		}
 		if told[first] {
 			continue
 		}
-		if cycle := g.cycle(first, first, make(map[string]bool)); cycle != nil {
-			for _, b := range cycle {
-				told[b.Waiter.Lease] = true
-			}
+		cycle := walk(first)
+		for _, b := range cycle {
+			told[b.Waiter.Lease] = true
+		}
+		if cycle != nil {
 			cycles = append(cycles, cycle)
 		}
 	}
 	return cycles
 }
 
-// waitGraph has waiters by the ids of their attempts.
-type waitGraph struct {
-	waits map[string][]*Blocked // what is in the way of a waiter
-	held  map[string][]string   // the waiters that hold a lease
-}
+func (b *Blocked) key() [3]string { return [3]string{b.Name, b.Waiter.Lease, b.By.Lease} }
 
-// graphOf returns what is in both answers, and the waiters that hold leases in order.
-func graphOf(before, after []*Info) (g waitGraph, waiters []string) {
-	stood := make(map[[2]string]bool)
-	for _, info := range before {
-		if len(info.Waiters) == 0 {
-			continue
-		}
+// blocked returns the waiters that hold leases, each with every lease that is certainly in its way. A reader waits
+// for readers at times, behind a writer; that depends on the writer.
+func blocked(infos []*Info) (all []Blocked) {
+	for _, info := range infos {
 		for _, w := range info.Waiters {
-			stood[[2]string{info.Name, "waiter " + w.Lease}] = true
-		}
-		for _, h := range info.Holders {
-			stood[[2]string{info.Name, "holder " + h.Lease}] = true
-		}
-	}
-	g = waitGraph{make(map[string][]*Blocked), make(map[string][]string)}
-	for _, info := range after {
-		for _, w := range info.Waiters {
-			if w.Lease == "" || len(w.Holds) == 0 || !stood[[2]string{info.Name, "waiter " + w.Lease}] {
-				continue
-			}
 			for _, h := range info.Holders {
-				if inTheWay(&h, &w) && stood[[2]string{info.Name, "holder " + h.Lease}] {
-					g.waits[w.Lease] = append(g.waits[w.Lease], &Blocked{w, info.Name, h})
+				free := w.Shared && h.Shared || w.Slots > 1 && h.Slots > 0
+				if w.Lease != "" && len(w.Holds) > 0 && !free {
+					all = append(all, Blocked{w, info.Name, h})
 				}
 			}
-			for _, h := range w.Holds {
-				g.held[h.Lease] = append(g.held[h.Lease], w.Lease)
-			}
-			waiters = append(waiters, w.Lease)
 		}
 	}
-	return g, waiters
+	return all
 }
 
-// cycle returns a way from the waiter at to a lease that first holds, or nil. It avoids the
-// waiters that it has seen.
-func (g waitGraph) cycle(first, at string, seen map[string]bool) []Blocked {
-	for _, b := range g.waits[at] {
-		if slices.Contains(g.held[b.By.Lease], first) {
-			return []Blocked{*b}
+const (
+	lookAfter = time.Second // a call has waited for, before it looks for a deadlock
+	lookEvery = time.Minute // at most; it asks again after 1, 2, 4, … seconds
+	maxSights = 16          // names in a look
+	maxHolds  = 8           // leases in a waiter's record
+)
+
+// watch is the context of a call that waits while it holds leases. It ends with a deadlock too.
+type watch struct {
+	context.Context
+	call   context.Context
+	client *Client
+	leases []*Lease
+	me     Waiter
+	name   string
+}
+
+// Err looks at the clock if that of the call does.
+func (w *watch) Err() error {
+	_ = w.call.Err() // which ends this one too
+	return w.Context.Err()
+}
+
+// acquireUnder is acquire of a caller that may hold other leases. It looks for deadlocks then.
+func (c *Client) acquireUnder(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
+	leases := LeasesFrom(ctx)
+	if len(leases) == 0 && len(set.holding) == 0 {
+		return c.acquire(ctx, req, set)
+	}
+	holds := slices.Clip(set.holding)
+	for _, l := range slices.Backward(leases) {
+		holds = append(holds, driver.Hold{Name: l.Name(), Lease: l.ID()})
+	}
+	req.Holds = holds[max(0, len(holds)-maxHolds):] // without the first ones
+	req.Lease = participant.NewID()                 // by which other calls find this one in the line
+	if set.inDeadlock {
+		return c.acquire(ctx, req, set)
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(context.Canceled)
+	me := Waiter{Holder: *c.holder, Lease: req.Lease, Since: time.Now().Round(0), Why: req.Why, Shared: req.Shared, Slots: req.Slots, Holds: req.Holds}
+	w := &watch{inner, ctx, c, leases, me, req.Name}
+	timer := time.AfterFunc(lookAfter+c.core.Spread(lookAfter/10), func() {
+		if inner.Err() == nil {
+			c.core.Go(func(context.Context) { cancel(w.deadlock()) })
 		}
-		for _, next := range g.held[b.By.Lease] {
-			if seen[next] {
-				continue
+	})
+	defer timer.Stop()
+	l, err := c.acquire(w, req, set)
+	if dead := new(DeadlockError); errors.As(context.Cause(inner), &dead) && errors.Is(err, error(dead)) {
+		return l, dead
+	}
+	return l, err
+}
+
+// deadlock looks until it sees a cycle that the call is in, and returns it as an error, or
+// until the call ends.
+func (w *watch) deadlock() error {
+	for pause := lookAfter; ; pause = min(2*pause, lookEvery) {
+		before := w.sights()
+		if cycle := w.cycle(before, before); cycle != nil {
+			// All calls of a cycle see it, and one is enough to give up. They look again one
+			// after the other, in the order of the leases that they hold. Two whose looks
+			// meet may both give up.
+			rank, mine := 0, cycle[len(cycle)-1].By.Lease
+			for _, b := range cycle {
+				if b.By.Lease > mine {
+					rank++
+				}
 			}
-			seen[next] = true
-			if rest := g.cycle(first, next, seen); rest != nil {
-				return append([]Blocked{*b}, rest...)
+			w.sleep(time.Duration(rank) * lookAfter)
+			if cycle = w.cycle(before, w.sights()); cycle != nil && w.Context.Err() == nil {
+				return &DeadlockError{cycle}
 			}
+		}
+		if w.sleep(pause + w.client.core.Spread(pause/10)); w.Context.Err() != nil {
+			return w.Context.Err()
+		}
+	}
+}
+
+// sleep returns after d, or when the call has ended.
+func (w *watch) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-w.Done():
+	}
+}
+
+// sights looks at the names that the call holds, at those that their waiters hold, and so on.
+// The name that the call waits for, whose queue may be long, is among them only if the
+// call is in a cycle.
+func (w *watch) sights() (infos []*Info) {
+	ctx, cancel := context.WithTimeout(w, participant.RequestTimeout)
+	defer cancel()
+	var names []string
+	add := func(holds []driver.Hold) {
+		for _, h := range holds {
+			if len(names) < maxSights && !slices.Contains(names, h.Name) {
+				names = append(names, h.Name)
+			}
+		}
+	}
+	add(w.me.Holds)
+	for i := 0; i < len(names); i++ {
+		info, err := w.client.Inspect(ctx, names[i])
+		if err != nil {
+			continue
+		}
+		infos = append(infos, info)
+		if names[i] == w.name { // the store may not show us in its queue
+			info.Waiters = append(info.Waiters, w.me)
+			continue
+		}
+		for _, waiter := range info.Waiters {
+			add(waiter.Holds)
+		}
+	}
+	return infos
+}
+
+// cycle returns the cycle that the call is in, from the call on, or nil.
+func (w *watch) cycle(before, after []*Info) []Blocked {
+	// With a context that was cut loose, the call may wait on when a lease has ended. Another
+	// call of the client may have its grant by now, under the same id.
+	if slices.ContainsFunc(w.leases, func(l *Lease) bool { return l.Err() != nil }) {
+		return nil
+	}
+	for _, cycle := range Deadlocks(before, after) {
+		if i := slices.IndexFunc(cycle, func(b Blocked) bool { return b.Waiter.Lease == w.me.Lease }); i >= 0 {
+			return slices.Concat(cycle[i:], cycle[:i])
 		}
 	}
 	return nil
-}
-
-// inTheWay reports whether a waiter for a name certainly waits until the lease h on it has
-// ended. A reader waits for readers at times, behind a writer; that depends on the writer.
-func inTheWay(h *Held, w *Waiter) bool {
-	switch {
-	case w.Shared:
-		return !h.Shared
-	case w.Slots > 1:
-		return h.Slots == 0
-	}
-	return true
 }

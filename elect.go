@@ -5,9 +5,12 @@ package pawl
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Elect makes one of its callers the leader of name, and another one when that leader
@@ -64,7 +67,7 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 			pause = minPause // it went well for a while
 		}
 		select {
-		case <-time.After(pause/2 + c.random.spread(pause/2)):
+		case <-time.After(pause/2 + c.core.Spread(pause/2)):
 		case <-ctx.Done():
 		}
 		pause = min(2*pause, maxPause)
@@ -79,7 +82,7 @@ func (c *Client) checkElect(opts []Option) error {
 		return err
 	case set.shared || set.hasSlots:
 		return errors.New("with Shared or Slots there would be several leaders: leave it out, or use Acquire for as many workers as there are slots")
-	case set.keepIdle > 0:
+	case set.Terms.Idle > 0:
 		return errors.New("with KeepIdle a leader that has resigned would seem to lead: leave it out")
 	}
 	return nil
@@ -88,7 +91,7 @@ func (c *Client) checkElect(opts []Option) error {
 // outlasts reports whether Elect goes on after an error of Acquire. contact: the store has
 // answered before.
 func (c *Client) outlasts(err error, contact bool) bool {
-	return c.ctx.Err() == nil && (errors.Is(err, ErrUncertain) || contact && errors.Is(err, ErrUnavailable))
+	return !c.core.IsClosed() && (errors.Is(err, ErrUncertain) || contact && errors.Is(err, ErrUnavailable))
 }
 
 // term waits for a lease and leads once. It reports whether lead has ended the term. If
@@ -112,6 +115,90 @@ func (c *Client) term(ctx context.Context, name string, lead func(context.Contex
 	if !errors.Is(lease.Err(), ErrLost) {
 		return true, err
 	}
-	c.observer.deposed(lease, err)
+	c.observer.deposed(lease.inner(), err)
 	return false, nil
+}
+
+// observeEvery is how often Observe asks the store, at most.
+const observeEvery = time.Second
+
+// Observe tells who leads name: at once, and then each time that it has changed. A Held
+// without a Lease means that nobody does. What a candidate has given to Elect as Why is in
+// Held.Why: it is the leader's value, such as its address.
+//
+//	for leader, err := range locks.Observe(ctx, "scheduler") {
+//		…
+//	}
+//
+// It asks the store about once a second: it can be a second late, and misses a term that is
+// shorter. It never goes back to an earlier term, even if the store shows one. Like Inspect
+// it does not say who leads now: a request that only the leader may serve needs the
+// leader's Token.
+//
+// It goes on when the store cannot be asked, of which it tells once, with an error that is
+// ErrUnavailable. It ends when ctx ends, and after any other error: that of a bad name,
+// ErrDenied, ErrClosed, or errors.ErrUnsupported if the store cannot say who holds what.
+func (c *Client) Observe(ctx context.Context, name string) iter.Seq2[Held, error] {
+	ctx = present(ctx)
+	return func(yield func(Held, error) bool) {
+		var seen *Held // what was told last; nil after an error
+		var latest Token
+		for away := false; ; {
+			leader, stale, err := c.leader(ctx, name, latest)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				if !away && !yield(Held{}, err) || !errors.Is(err, ErrUnavailable) {
+					return
+				}
+				away, seen = true, nil
+			case !stale && (seen == nil || !sameTerm(*seen, leader)):
+				away, seen, latest = false, &leader, max(latest, leader.Token)
+				if !yield(leader, nil) {
+					return
+				}
+			}
+			select {
+			case <-time.After(observeEvery - c.core.Spread(observeEvery/10)):
+			case <-ctx.Done():
+				return
+			case <-c.core.Closed():
+			}
+		}
+	}
+}
+
+// leader asks the store who leads. What it shows is stale if it was so before the term with
+// the token latest.
+func (c *Client) leader(ctx context.Context, name string, latest Token) (leader Held, stale bool, err error) {
+	err = c.usable(ctx)
+	if err == nil {
+		err = driver.CheckName(name)
+	}
+	if err != nil {
+		return Held{}, false, &Error{"observe", driver.Shorten(name), err}
+	}
+	untilClose, cancel := c.core.UntilClose(ctx)
+	defer cancel()
+	asking, stop := context.WithTimeout(untilClose, participant.RequestTimeout)
+	defer stop()
+	info, err := c.core.Store().Inspect(asking, name)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("%w: it has not answered for %v", ErrUnavailable, participant.RequestTimeout)
+		}
+		return Held{}, false, c.opError(ctx, "observe", name, err)
+	}
+	shown := info.Token
+	if len(info.Holders) > 0 && info.Holders[0].Transaction == nil {
+		leader = info.Holders[0]
+		shown = leader.Token
+	}
+	return leader, shown != 0 && shown < latest, nil
+}
+
+// sameTerm compares all but what a renewal changes.
+func sameTerm(a, b Held) bool {
+	return a.Lease == b.Lease && a.Token == b.Token && a.Holder == b.Holder && a.Why == b.Why
 }

@@ -3,12 +3,14 @@
 package pawl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/client"
 )
 
 // The words that package pawl shares with its stores.
@@ -167,3 +169,64 @@ func (o *outcome) Is(target error) bool {
 
 // As finds what is in the error.
 func (o *outcome) As(target any) bool { return errors.As(o.error, target) }
+
+// opError adds operation and name to err. It does not pass on how a store reports the
+// end of ctx.
+func (c *Client) opError(ctx context.Context, op, name string, err error) error {
+	return opError(ctx, c.core, op, name, err)
+}
+
+func opError(ctx context.Context, core *client.Client, op, name string, err error) error {
+	var known *leftError
+	switch {
+	case errors.As(err, &known):
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		err = left(ctx, nil)
+	case core.IsClosed() && (errors.Is(err, context.Canceled) || errors.Is(err, ErrClosed)):
+		err = ErrClosed // which is what cancelled it
+	}
+	return &Error{op, name, err}
+}
+
+// leftError is the error of a call whose context has ended. It has the context's cause,
+// and what the call has waited for, if that is known.
+type leftError struct {
+	err, cause error
+	why        error // a *HeldError or a *ClosedError, or nil
+}
+
+func (e *leftError) Error() string {
+	s := e.err.Error()
+	if e.cause != e.err {
+		s += " (" + e.cause.Error() + ")"
+	}
+	if e.why != nil {
+		s += ": " + e.why.Error()
+	}
+	return s
+}
+
+func (e *leftError) Unwrap() []error {
+	errs := []error{e.err, e.cause}
+	if e.why != nil {
+		errs = append(errs, e.why)
+	}
+	return errs
+}
+
+func left(ctx context.Context, why error) error {
+	return &leftError{ctx.Err(), context.Cause(ctx), why}
+}
+
+// waitedFor returns what a call has waited for, if the error of the store says that, or nil.
+func waitedFor(err error) error {
+	var held *HeldError
+	var closed *ClosedError
+	switch {
+	case errors.As(err, &held):
+		return held
+	case errors.As(err, &closed):
+		return closed
+	}
+	return nil
+}

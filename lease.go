@@ -4,58 +4,28 @@ package pawl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/client"
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// State is where a lease is in its life. See the diagram in the package's
-// documentation.
-type State int
+// Lease is the right to act on a name until Done is closed. Its methods are safe for
+// concurrent use. The zero Lease has ended.
+type Lease client.Lease
 
-const (
-	StateHeld     = State(trust.Held)     // confirmed by the store
-	StateSuspect  = State(trust.Suspect)  // still held until the deadline, but a renewal has failed or is overdue
-	StateLost     = State(trust.Lost)     // ended, not released by its holder
-	StateReleased = State(trust.Released) // given back
-)
+// inner returns what package client knows of the lease.
+func (l *Lease) inner() *client.Lease { return (*client.Lease)(l) }
 
-func (s State) String() string {
-	return [...]string{"held", "suspect", "lost", "released"}[s]
-}
-
-// Lease is the right to act on a name until Done is closed. Its methods are
-// safe for concurrent use. The zero Lease has ended.
-type Lease struct {
-	grant *grant
-	token Token
-	began driver.Instant // when this client learned of the grant
-	asked asked
-	// resting: nobody has the lease; it keeps the grant until MinHold is over.
-	resting bool
-	// idle: the same, until a call of this client reuses the grant. reused: it was so before.
-	idle, reused bool
-	returned     chan struct{} // of returnLater; guarded by Client.mu
-
-	// Guarded by grant.mu.
-	trust    trust.Lease
-	done     chan struct{} // nil if nobody has asked for it
-	contexts map[*leaseContext]struct{}
-	given    bool // Release has ended, with relErr
-	relErr   error
-	back     chan struct{} // closed when given is set; nil if nobody waits for that
-}
-
-// zero reports whether l is no lease that a call has returned. It is one that has ended.
-func (l *Lease) zero() bool { return l == nil || l.grant == nil }
+// zero reports whether no call has returned l.
+func (l *Lease) zero() bool { return l.inner().Zero() }
 
 var (
-	errZero = &Error{Err: fmt.Errorf("%w: it is none that Acquire has returned", ErrReleased)}
+	errZero = &Error{Err: fmt.Errorf("%w: this Lease is empty: use one that Acquire or TryAcquire has returned", ErrReleased)}
 	over    = closedChannel()
 )
 
@@ -65,21 +35,27 @@ func closedChannel() <-chan struct{} {
 	return c
 }
 
-// asked is what an Event says of the call that asked for a lease.
-type asked struct {
-	ctx   context.Context // nil if no observer wants it
-	kind  line.Kind
-	waits bool // the observer was told so
+// State is where a lease is in its life. The package documentation has a diagram.
+type State int
 
-	behind *obstacle // nil if nobody traces
+const (
+	StateHeld     = State(trust.Held)     // the store has confirmed the lease
+	StateSuspect  = State(trust.Suspect)  // held until the deadline, but a renewal has failed or is overdue
+	StateLost     = State(trust.Lost)     // the lease has ended without a Release
+	StateReleased = State(trust.Released) // the holder has given the lease back
+)
+
+// String returns held, suspect, lost or released.
+func (s State) String() string {
+	return [...]string{"held", "suspect", "lost", "released"}[s]
 }
 
-// String returns what the lease is in words, for logs: its name, token and state.
+// String describes the lease for logs: its name, token and state.
 func (l *Lease) String() string {
 	if l.zero() {
 		return "no lease"
 	}
-	return fmt.Sprintf("lease of %q, token %d, %v", driver.Shorten(l.Name()), l.token, l.State())
+	return fmt.Sprintf("lease of %q, token %d, %v", driver.Shorten(l.Name()), l.Token(), l.State())
 }
 
 // Name returns the name that the lease is for.
@@ -87,17 +63,17 @@ func (l *Lease) Name() string {
 	if l.zero() {
 		return ""
 	}
-	return l.grant.name
+	return l.inner().Name()
 }
 
-// ID returns the lease's unique id, as Inspect and the command show it. When a lease
-// goes from one goroutine of a client to the next without a request to the store, its
-// id stays and its token changes.
+// ID returns the id of the lease in the store, as Inspect shows it. The client may hand a
+// lease to its next waiter without asking the store: the id stays then, and the token
+// changes.
 func (l *Lease) ID() string {
 	if l.zero() {
 		return ""
 	}
-	return l.grant.id
+	return l.inner().ID()
 }
 
 // Token returns the fencing token.
@@ -105,7 +81,7 @@ func (l *Lease) Token() Token {
 	if l.zero() {
 		return 0
 	}
-	return l.token
+	return l.inner().Token()
 }
 
 // Done returns a channel that is closed when the lease has ended.
@@ -113,15 +89,7 @@ func (l *Lease) Done() <-chan struct{} {
 	if l.zero() {
 		return over
 	}
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	if l.done == nil {
-		l.done = make(chan struct{})
-		if l.trust.Ended() != nil {
-			close(l.done)
-		}
-	}
-	return l.done
+	return l.inner().Done()
 }
 
 // State returns the state of the lease. It looks at the clock.
@@ -129,75 +97,65 @@ func (l *Lease) State() State {
 	if l.zero() {
 		return StateReleased
 	}
-	l.check()
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	return State(l.trust.State())
+	return State(l.inner().State())
 }
 
-// Err returns nil while the lease is held, and then why it ended: ErrReleased,
-// or ErrLost with a *LostError. It looks at the clock: a process that was
-// paused past the deadline learns of the loss from the first call.
+// Err returns nil while the lease is held. After that it returns why the lease has ended:
+// ErrReleased, or ErrLost with a *LostError. Err looks at the clock: after a pause of the
+// process the first call already reports that the lease is lost.
 func (l *Lease) Err() error {
 	if l.zero() {
 		return errZero
 	}
-	l.check()
-	if cause := l.ended(); cause != nil {
-		return &Error{"", l.grant.name, cause}
+	if cause := l.inner().Ended(); cause != nil {
+		return &Error{"", l.Name(), cause}
 	}
 	return nil
 }
 
-// Deadline returns the time at which the lease ends unless it is renewed before, or the
-// zero time if it does not end by itself. It moves with every renewal. A lease that its
-// last holder has just handed over may begin with less than its TTL. The client renews
-// it very soon; Extend renews it now.
+// Deadline returns when the lease ends unless a renewal succeeds, or the zero time if the
+// lease does not end by itself. Every renewal moves it. A lease that the client's previous
+// holder has handed over may begin with less than its TTL; the client renews it soon, and
+// Extend renews it at once.
 func (l *Lease) Deadline() time.Time {
 	if l.zero() {
 		return time.Time{}
 	}
-	l.grant.mu.Lock()
-	deadline := l.trust.Deadline()
-	l.grant.mu.Unlock()
+	deadline := l.inner().Deadline()
 	if deadline == trust.Never {
 		return time.Time{}
 	}
 	return time.Now().Add(deadline.Sub(driver.Now()))
 }
 
-// Holds returns how many holds the lease has: more than one only with Reentrant, and 0
-// once the lease has been given back.
+// Holds returns how many calls of Release the lease still needs: more than one only with
+// Reentrant, and 0 once it has been given back.
 func (l *Lease) Holds() int {
 	if l.zero() {
 		return 0
 	}
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	return l.trust.Holds()
+	return l.inner().Holds()
 }
 
-// Files returns the open files that a child process must inherit so that the lease
-// lives as long as the child does, or nil if the store has no such files or the lease has
-// ended. From then on Release closes only this process's copies of them.
+// Files returns the open files that keep the lease alive, for a child process to inherit.
+// It returns nil if the lease has ended, or the store has no such files. After Files,
+// Release closes only the copies of this process: the lease ends when the child has closed
+// its own.
 func (l *Lease) Files() []*os.File {
 	if l.zero() {
 		return nil
 	}
-	if !l.grant.remote.Inherits() || !l.keep() {
-		return nil
-	}
-	return l.grant.remote.Files()
+	return l.inner().Files()
 }
 
 // Extend renews the lease now, for ttl from now, and makes ttl the TTL of later
-// renewals. Nothing else extends a lease with NoRenew. MaxHold still bounds the lease.
-// The attempt takes at most a third of the TTL before the call, so that a store that
-// hangs does not stop the renewals.
+// renewals. It is the only way to prolong a lease with NoRenew. MaxHold still ends the lease.
+// Extend takes at most a third of the present TTL, so that a store that hangs does not stop
+// the renewals.
 //
 // The error is ErrLost or ErrReleased if the lease has ended, and ctx.Err() if ctx ends
-// first. After any other error the lease is held as before. errors.ErrUnsupported means
-// that the store cannot make the TTL of this lease longer.
+// first. After any other error the lease is held as before; the error is
+// errors.ErrUnsupported if the store cannot make the TTL of this lease longer.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if l.zero() {
 		return errZero
@@ -205,124 +163,196 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	ctx = present(ctx)
 	err := checkTTL(ttl)
 	if err == nil {
-		l.check()
-		err = l.extend(ctx, ttl)
+		err = l.inner().Extend(ctx, ttl)
 	}
-	if err != nil {
-		return l.grant.client.opError(ctx, "extend", l.grant.name, err)
-	}
-	return nil
+	return l.opError(ctx, "extend", err)
 }
 
-func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
-	if !l.grant.client.guarantees.Expiry {
-		return l.stretch(ttl)
-	}
-	for {
-		req, free, err := l.begin(ttl)
-		if err == nil {
-			ctx, cancel := l.grant.client.untilClose(ctx)
-			defer cancel()
-			return l.ask(ctx, req)
-		} else if err != trust.ErrBusy {
-			return err
-		}
-		select {
-		case <-free:
-		case <-l.Done():
-		case <-ctx.Done():
-			l.giveUp()
-			return ctx.Err()
-		}
-	}
-}
-
-// Progress reports that the work goes on, see ProgressEvery, and returns what Err does. It
-// asks nobody, and so may be called often.
+// Progress reports that the work goes on, and returns what Err does; see ProgressEvery. It
+// asks nobody, so it may be called often.
 func (l *Lease) Progress() error {
 	if l.zero() {
 		return errZero
 	}
-	l.check()
-	l.grant.mu.Lock()
-	l.trust.Report(driver.Now())
-	l.grant.mu.Unlock()
+	l.inner().Progress()
 	return l.Err()
 }
 
-// Release gives the lease back and returns when the store knows. It works even if ctx
-// has ended: it uses only the values of ctx, and takes at most five seconds.
+// Release gives the lease back, and returns when the store has confirmed that. It uses only
+// the values of ctx, so it works after the end of ctx, and takes at most five seconds. With
+// MinHold and KeepIdle the client may give the lease back later, and Release returns at once.
 //
-// The error is ErrLost if the lease had been lost before; whoever holds the name by
-// then keeps it. If the store does not answer, Release returns that error, and the
-// client repeats the request in the background. With MinHold and KeepIdle it may give the
-// lease back later, and then returns at once. A second call waits for the first and returns
-// the same.
+// The error is ErrLost if the lease was lost before. If the store does not answer, Release
+// returns that error, and the client repeats the request in the background. A second call
+// waits for the first and returns the same.
 //
-// Every lease has to be released, a lost one too: until then, or until Close, the
-// client keeps what it needs for the release. A lease with several holds, see
-// Reentrant, is given back by the last of as many calls.
+// Release every lease, also a lost one: until then, or until Close, the client keeps what it
+// needs for the release. A lease with several holds, see Reentrant, is given back by the
+// last of as many calls.
 func (l *Lease) Release(ctx context.Context) error {
 	if l.zero() {
 		return errZero
 	}
-	ctx = present(ctx)
-	switch giving, back := l.letGo(); giving {
-	case trust.Fewer:
-		l.check()
-		if err := l.ended(); err != nil {
-			return &Error{"release", l.grant.name, err}
-		}
-		return nil
-	case trust.Again:
-		// Not a mutex: a call that waits here waits for the store, and a test in a
-		// bubble of fake time must be able to see that.
-		<-back
-		return l.relErr
-	}
-	err := errPanic
-	defer func() { l.gone(err) }() // also if a store panics: Close waits for this
-	if l.rests() {
-		l.tell()
-		err = nil
-		return nil
-	}
-	if l.handOver() || l.keepIdle() {
-		err = nil
-		return nil
-	}
-	defer l.grant.client.forget(l.grant)
-	err = l.release(ctx)
-	return err
+	return l.inner().Release(present(ctx))
 }
 
-var errPanic = errors.New("the call that released it has panicked")
+// Guard makes a database transaction fail unless the lease is held: what tx writes is
+// committed only then, and before another holder is granted the name. A holder that was
+// paused or cut off therefore cannot write late, and the data need no fencing token. If the
+// time of the lease ends before the commit, the name stays taken until tx has ended.
+//
+// Call Guard once in each transaction, before the writes or after them, and before any
+// savepoint. The package of the store says what tx may be, and may have a Guard that lets the
+// compiler check its type. After an error tx cannot be committed: roll it back. End tx before
+// Release; if not, the name becomes free when tx ends.
+//
+// Within Client.Do, use the context that Do gives its function, also for the statements of
+// tx: they fail when the lease ends. With another context tx may go on and commit, as safely.
+// Do returns ErrLost then all the same: the Commit of tx says whether it was committed.
+//
+// The error is ErrLost or ErrReleased if the lease has ended, and errors.ErrUnsupported if
+// the store is no database, or tx is of another database or type.
+func (l *Lease) Guard(ctx context.Context, tx any) error {
+	if l.zero() {
+		return errZero
+	}
+	ctx = present(ctx)
+	return l.opError(ctx, "guard", l.inner().Guard(ctx, tx))
+}
 
-func (l *Lease) release(ctx context.Context) error {
-	c := l.grant.client
-	l.check()
-	left := l.leaves()
-	// The lease ends here, before the request to the store. From now on no late renewal
-	// can revive it.
-	ended := l.end()
-	if !ended {
-		// The lease was lost, but the store may still have it: free the name for the
-		// others.
-		_ = l.grant.remote.Release(ctx)
-		return &Error{"release", l.grant.name, l.ended()}
+// Downgrade ends an exclusive lease and returns a shared one on the same name, with an id and
+// a greater token of its own. The store does both in one step, so nobody writes between the
+// writer and the reader. Waiting readers are then granted the name. The shared lease has the
+// options of the exclusive one, and what is left of its MinHold and MaxHold.
+//
+// The exclusive lease ends as released before the store is asked: its contexts end, and a
+// further Release returns at once. Like Release, Downgrade then uses only the values of ctx,
+// and takes at most five seconds.
+//
+// The error is ErrLost or ErrReleased if the lease has ended, ctx.Err() if ctx has ended, and
+// errors.ErrUnsupported if the lease is not exclusive or the store cannot do this in one step.
+// A lease with several holds is refused and stays as it is. After any further error the
+// caller holds nothing: the client gives back both leases.
+func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
+	if l.zero() {
+		return nil, errZero
 	}
-	var err error
-	if left {
-		err = l.prolong(c.store.Bounded(ctx))
-	} else {
-		err = l.grant.remote.Release(ctx)
+	ctx = present(ctx)
+	shared, err := l.inner().Downgrade(ctx)
+	return (*Lease)(shared), l.opError(ctx, "downgrade", err)
+}
+
+func (l *Lease) opError(ctx context.Context, op string, err error) error {
+	if err == nil {
+		return nil
 	}
-	if err != nil {
-		err = &Error{"release", l.grant.name, err}
+	return opError(ctx, l.inner().Client(), op, l.Name(), err)
+}
+
+// Context returns a copy of parent that also ends with the lease, and a function that ends it
+// earlier and must be called. When the lease ends, context.Cause says why: ErrLost or
+// ErrReleased.
+//
+// The Err method of the context looks at the clock: after a pause of the process the first
+// call already reports that the lease is lost.
+func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancelCause(present(parent))
+	if l.zero() {
+		cancel(errZero)
+		return inner, func() {}
 	}
-	c.leave(l)
-	if !l.idle { // else it was released before
-		c.observer.released(l, err)
+	c := &leaseContext{Context: inner, lease: l, cancel: cancel}
+	if !l.inner().Bind(c) {
+		cancel(l.Err())
 	}
-	return err
+	return c, func() {
+		l.inner().Unbind(c)
+		cancel(context.Canceled)
+	}
+}
+
+// leaseContext is the context of a lease's holder.
+type leaseContext struct {
+	context.Context
+	lease  *Lease
+	cancel context.CancelCauseFunc
+}
+
+// End implements client.Bound.
+func (c *leaseContext) End(cause error) { c.cancel(cause) }
+
+func (c *leaseContext) Err() error {
+	// The lease ends before its contexts do. In between, and after a pause, only the
+	// lease knows that it has ended.
+	if cause := c.lease.Err(); cause != nil {
+		c.cancel(cause)
+	} else if outer, ok := c.Context.Value(keyOf(c.lease.inner().Client())).(*leaseContext); ok {
+		_ = outer.Err() // which cancels this one too
+	}
+	return c.Context.Err()
+}
+
+// Value lets held find this context.
+func (c *leaseContext) Value(key any) any {
+	if key == any(keyOf(c.lease.inner().Client())) || key == any(leaseKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// clientKey is the key of a client's innermost leaseContext: the client's address, with
+// a type that no other key has.
+type clientKey client.Client
+
+func keyOf(c *client.Client) *clientKey { return (*clientKey)(c) }
+
+// leaseKey is the key of the innermost leaseContext of any client.
+type leaseKey struct{}
+
+// LeaseFrom returns the innermost lease whose Context method has made ctx or an ancestor of
+// ctx, such as the context that Do and Elect give their functions. The lease may have ended:
+// see Lease.Err. ok is false if there is none.
+func LeaseFrom(ctx context.Context) (lease *Lease, ok bool) {
+	c, ok := present(ctx).Value(leaseKey{}).(*leaseContext)
+	if !ok {
+		return nil, false
+	}
+	return c.lease, true
+}
+
+// LeasesFrom returns all leases that LeaseFrom may find in ctx and that have not ended, the
+// innermost first.
+func LeasesFrom(ctx context.Context) (leases []*Lease) {
+	for ctx = present(ctx); ; {
+		lc, ok := ctx.Value(leaseKey{}).(*leaseContext)
+		if !ok {
+			return leases
+		}
+		if !slices.Contains(leases, lc.lease) && lc.lease.Err() == nil {
+			leases = append(leases, lc.lease)
+		}
+		ctx = lc.Context
+	}
+}
+
+// held returns the live lease on name that ctx was made from, or nil.
+func (c *Client) held(ctx context.Context, name string) *Lease {
+	for {
+		lc, ok := ctx.Value(keyOf(c.core)).(*leaseContext)
+		if !ok {
+			return nil
+		}
+		if lc.lease.Name() == name && lc.lease.Err() == nil {
+			return lc.lease
+		}
+		ctx = lc.Context
+	}
+}
+
+// present replaces a nil context by one without an end.
+func present(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
+	return ctx
 }

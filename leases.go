@@ -64,11 +64,11 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 				err = &Error{Op: "acquire", Err: left(ctx, nil)}
 			}
 			return nil, err
-		case !lost || c.ctx.Err() != nil:
+		case !lost || c.core.IsClosed():
 			return nil, err
 		}
 		select { // whoever breaks one of them wants it
-		case <-time.After(pause/2 + c.random.spread(pause/2)):
+		case <-time.After(pause/2 + c.core.Spread(pause/2)):
 		case <-ctx.Done():
 		}
 	}
@@ -82,14 +82,14 @@ func (c *Client) set(names []string, opts []Option) (sorted []string, until []Op
 	case err != nil:
 	case len(names) == 0:
 		err = errors.New("no names: give at least one")
-	case set.noRenew:
+	case set.Terms.NoRenew:
 		err = errors.New("NoRenew would end the leases one by one: leave it out, or use MaxHold")
-	case set.keepIdle > 0:
+	case set.Terms.Idle > 0:
 		err = errors.New("KeepIdle keeps leases on single names: leave it out, or use Acquire")
-	case set.progress > 0:
+	case set.Terms.Progress > 0:
 		err = errors.New("ProgressEvery would end leases while the next one is waited for: leave it out, or use MaxHold")
 	}
-	return slices.Compact(slices.Sorted(slices.Values(names))), append(slices.Clip(opts), MaxHold(0)), set.maxHold, err
+	return slices.Compact(slices.Sorted(slices.Values(names))), append(slices.Clip(opts), MaxHold(0)), set.Terms.MaxHold, err
 }
 
 // TryAcquireAll is AcquireAll, but does not wait: it asks for each of names once. If
@@ -153,7 +153,7 @@ func (g *Leases) tie(maxHold time.Duration) {
 	if maxHold > 0 {
 		limit := driver.Now().Add(maxHold)
 		for _, l := range own {
-			l.limitTo(limit)
+			l.inner().LimitTo(limit)
 		}
 	}
 	context.AfterFunc(g.ctx, func() {
@@ -162,7 +162,7 @@ func (g *Leases) tie(maxHold time.Duration) {
 		var lost *LostError
 		if errors.As(g.Err(), &lost) {
 			for _, l := range own {
-				l.lose(lost)
+				l.inner().Lose(lost)
 			}
 		}
 		_ = g.Release(context.Background())
@@ -173,7 +173,7 @@ func (g *Leases) tie(maxHold time.Duration) {
 func (g *Leases) Names() []string {
 	names := make([]string, len(g.leases))
 	for i, l := range g.leases {
-		names[i] = l.grant.name
+		names[i] = l.Name()
 	}
 	return names
 }
@@ -182,7 +182,7 @@ func (g *Leases) Names() []string {
 // the token. Releasing it ends all leases.
 func (g *Leases) Lease(name string) *Lease {
 	for _, l := range g.leases {
-		if l.grant.name == name {
+		if l.Name() == name {
 			return l
 		}
 	}
@@ -259,4 +259,14 @@ func (g *Leases) Release(ctx context.Context) error {
 	}
 	g.relErr = only(errors.Join(errs...))
 	return g.relErr
+}
+
+// forgo drops the MinHold of leases under which nobody has worked, as some are missing. It
+// spares those that were held before.
+func (g *Leases) forgo() {
+	for _, l := range g.leases {
+		if l.Holds() == 1 {
+			l.inner().Forgo()
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/client"
 	"github.com/pawl-go/pawl/internal/line"
 )
 
@@ -211,81 +212,81 @@ func newReporter(o Observer, log *slog.Logger) reporter {
 	return reporter{Observer: o, log: log, listens: listens}
 }
 
-func (l *Lease) event() Event {
-	e := l.asked.event(l.grant.name)
-	e.Lease, e.Token = l.grant.id, l.token
+func eventOf(l *client.Lease) Event {
+	e := event(l.Name(), l.Asked())
+	e.Lease, e.Token = l.ID(), l.Token()
 	return e
 }
 
-func (a asked) event(name string) Event {
-	return Event{Name: name, Context: a.ctx, Shared: a.kind == line.Shared, Slots: max(0, int(a.kind)), Tried: !a.waits}
+func event(name string, a client.Asked) Event {
+	return Event{Name: name, Context: a.Context, Shared: a.Kind == line.Shared, Slots: max(0, int(a.Kind)), Tried: !a.Waits}
 }
 
 func (r *reporter) waiting(name string, set settings) {
 	if r.Waiting != nil {
-		r.tell(r.Waiting, set.asked().event(name), "")
+		r.tell(r.Waiting, event(name, set.Asked), "")
 	}
 }
 
-func (r *reporter) acquired(l *Lease, waited time.Duration) {
-	e := l.event()
-	e.Waited, e.Idle, e.Behind = waited, l.reused, l.asked.obstacle()
-	r.tell(r.Acquired, e, "")
+func (r *reporter) Acquired(l *client.Lease, waited time.Duration) {
+	e := eventOf(l)
+	e.Waited, e.Idle, e.Behind = waited, l.Reused(), l.Asked().Behind.Held()
+	r.tell(r.Observer.Acquired, e, "")
 }
 
 func (r *reporter) waited(name string, set settings, err error) {
 	if r.Waited == nil {
 		return
 	}
-	e := set.asked().event(name)
-	e.Waited, e.Err, e.Behind = driver.Now().Sub(set.began), err, set.asked().obstacle()
+	e := event(name, set.Asked)
+	e.Waited, e.Err, e.Behind = driver.Now().Sub(set.Began), err, set.Behind.Held()
 	r.tell(r.Waited, e, "")
 }
 
-func (r *reporter) renewed(l *Lease, waited, left, ttl time.Duration) {
-	e := l.event()
+func (r *reporter) Renewed(l *client.Lease, waited, left, ttl time.Duration) {
+	e := eventOf(l)
 	e.Waited, e.Left, e.TTL = waited, max(0, left), ttl
-	r.tell(r.Renewed, e, "")
-	r.answered(waited, ttl)
+	r.tell(r.Observer.Renewed, e, "")
+	r.Answered(waited, ttl)
 }
 
-// answered warns, once, if the store takes too long to answer for leases of ttl. It also tells a program
+// Answered warns, once, if the store takes too long to answer for leases of ttl. It also tells a program
 // without a log, unless that watches renewals itself.
-func (r *reporter) answered(took, ttl time.Duration) {
-	if took <= ttl/roundTrips || r.log == nil && r.Renewed != nil {
+func (r *reporter) Answered(took, ttl time.Duration) {
+	if took <= ttl/client.RoundTrips || r.log == nil && r.Observer.Renewed != nil {
 		return
 	}
 	r.slow.Do(func() {
 		log := cmp.Or(r.log, slog.Default())
 		r.tell(func(Event) {
 			log.Warn("pawl: the store takes more than a sixth of the TTL to answer: leases may be lost; use a longer TTL",
-				"took", took.Round(time.Millisecond), "ttl", ttl, "at least", (roundTrips * took).Round(time.Millisecond))
+				"took", took.Round(time.Millisecond), "ttl", ttl, "at least", (client.RoundTrips * took).Round(time.Millisecond))
 		}, Event{}, "")
 	})
 }
 
-func (r *reporter) suspect(l *Lease, err error, left time.Duration) {
-	e := l.event()
+func (r *reporter) Suspect(l *client.Lease, err error, left time.Duration) {
+	e := eventOf(l)
 	e.Err, e.Left = err, left
-	r.tell(r.Suspect, e, "lease is suspect", "name", l.grant.name, "lease", l.grant.id, "token", l.token, "left", left, "error", err)
+	r.tell(r.Observer.Suspect, e, "lease is suspect", "name", l.Name(), "lease", l.ID(), "token", l.Token(), "left", left, "error", err)
 }
 
-func (r *reporter) lost(l *Lease, err error) {
-	e := l.event()
-	e.Held, e.Err = driver.Now().Sub(l.began), err
-	r.tell(r.Lost, e, "lease is lost", "name", l.grant.name, "lease", l.grant.id, "token", l.token, "error", err)
+func (r *reporter) Lost(l *client.Lease, err error) {
+	e := eventOf(l)
+	e.Held, e.Err = driver.Now().Sub(l.Began()), err
+	r.tell(r.Observer.Lost, e, "lease is lost", "name", l.Name(), "lease", l.ID(), "token", l.Token(), "error", err)
 }
 
-func (r *reporter) released(l *Lease, err error) { r.over(l, err, false) }
-func (r *reporter) kept(l *Lease)                { r.over(l, nil, true) }
+func (r *reporter) Released(l *client.Lease, err error) { r.over(l, err, false) }
+func (r *reporter) Kept(l *client.Lease)                { r.over(l, nil, true) }
 
-func (r *reporter) over(l *Lease, err error, idle bool) {
-	if r.Released == nil {
+func (r *reporter) over(l *client.Lease, err error, idle bool) {
+	if r.Observer.Released == nil {
 		return // without a look at the clock
 	}
-	e := l.event()
-	e.Held, e.Err, e.Idle = driver.Now().Sub(l.began), err, idle
-	r.tell(r.Released, e, "")
+	e := eventOf(l)
+	e.Held, e.Err, e.Idle = driver.Now().Sub(l.Began()), err, idle
+	r.tell(r.Observer.Released, e, "")
 }
 
 func (r *reporter) broken(name, lease, why string) {
@@ -318,10 +319,13 @@ func (r *reporter) closed(n driver.News, e Event) {
 	r.tell(r.Closed, e, text, args...)
 }
 
-func (r *reporter) deposed(l *Lease, err error) {
-	r.tell(nil, Event{}, "the leader has stopped after its lease was lost", "name", l.grant.name, "lease", l.grant.id, "token", l.token, "error", err)
+func (r *reporter) deposed(l *client.Lease, err error) {
+	r.tell(nil, Event{}, "the leader has stopped after its lease was lost", "name", l.Name(), "lease", l.ID(), "token", l.Token(), "error", err)
 }
 
 func (r *reporter) notGivenBack(err error) {
 	r.tell(nil, Event{}, "a lease could not be given back", "error", err)
 }
+
+// maxTrace bounds what Observer.Trace may have others store. A traceparent has 55 characters.
+const maxTrace = 64

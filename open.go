@@ -6,17 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/client"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // OpenFunc opens the store at url as one participant. It may change opts, which is a copy,
-// where the URL says something else. Its errors must contain no password; Open says that
-// they are of op "open".
+// where the URL says something else. Its errors contain no password; Open adds the op "open".
 type OpenFunc func(ctx context.Context, url string, opts *Options) (driver.Store, error)
 
 // opened has the schemes that Register was called for.
@@ -25,27 +28,9 @@ var opened = struct {
 	by map[string]OpenFunc
 }{by: make(map[string]OpenFunc)}
 
-// packages are those that register the schemes of our own stores, below path.
-var packages = map[string]string{
-	"etcd":       "etcdlock",
-	"etcds":      "etcdlock",
-	"file":       "filelock",
-	"mem":        "memlock",
-	"postgres":   "pglock",
-	"postgresql": "pglock",
-	"redis":      "redislock",
-	"rediss":     "redislock",
-	"redlock":    "redislock/redlock",
-	"unix":       "redislock",
-	"zk":         "zklock",
-	"zks":        "zklock",
-}
-
-const path = "github.com/pawl-go/pawl"
-
-// Register makes a kind of store known to Open, by the scheme of its URLs in lower case.
-// Packages of stores call it when they are initialized. It panics if the scheme is none,
-// is registered already, or if open is nil.
+// Register makes Open pass URLs with a scheme, in lower case, to open. The packages of stores
+// call it when they are initialized. It panics if open is nil, or scheme is not a scheme or is
+// registered already.
 func Register(scheme string, open OpenFunc) {
 	opened.Lock()
 	defer opened.Unlock()
@@ -60,24 +45,20 @@ func Register(scheme string, open OpenFunc) {
 	opened.by[scheme] = open
 }
 
-// Schemes returns the schemes that Open knows, in order.
+// Schemes returns the schemes that Register was called for, sorted.
 func Schemes() []string {
 	opened.RLock()
 	defer opened.RUnlock()
 	return slices.Sorted(maps.Keys(opened.by))
 }
 
-// Open returns a client of the store at url, such as redis://localhost:6379 or
-// file:///var/lib/app. The program must import the package of the store, with a blank
-// import if it uses nothing else of it:
+// Open returns a client of the store at url. The scheme of url selects the store, and the
+// program must import its package; a blank import is enough. The Open function of that package
+// says what its URLs contain, and has options that only its kind of store knows.
 //
-//	import _ "github.com/pawl-go/pawl/redislock"
-//
-// The Open function of that package says what its URLs contain; it has options that are
-// about its kind of store, too, and goes without a registry. Errors contain no password.
-// If the package was not imported, the error names it. The other errors are those of the
-// package's Open and of New. If the store is unavailable at that moment the client connects
-// when it is used: see Ping.
+// Errors contain no password. They are those of the package's Open and of New, and one that
+// names the registered schemes if that of url is not among them. If the store is unavailable,
+// Open returns a client that connects when it is used: see Ping.
 func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	open, err := find(url)
 	if err != nil {
@@ -87,22 +68,18 @@ func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	return Connect(ctx, func(ctx context.Context) (driver.Store, error) { return open(ctx, url, own) }, own)
 }
 
-// OpenStore is Open for callers that wrap the store before they pass it to New. It connects,
-// and does not change opts.
+// OpenStore connects to the store at url, for callers that wrap the store before they pass it
+// to New. It does not change opts.
 func OpenStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
-	return openStore(ctx, url, copyOf(opts))
-}
-
-func openStore(ctx context.Context, url string, own *Options) (driver.Store, error) {
 	open, err := find(url)
 	if err != nil {
 		return nil, &Error{Op: "open", Err: err}
 	}
-	d, err := open(ctx, url, own)
+	store, err := open(ctx, url, copyOf(opts))
 	if err != nil {
 		return nil, &Error{Op: "open", Err: err}
 	}
-	return d, nil
+	return store, nil
 }
 
 func copyOf(opts *Options) *Options {
@@ -118,24 +95,20 @@ func copyOf(opts *Options) *Options {
 func find(url string) (OpenFunc, error) {
 	scheme, _, ok := strings.Cut(url, ":")
 	if !ok || !isScheme(scheme) {
-		return nil, errors.New("this is not the URL of a store, as it has no scheme: write one such as file:///var/lib/app or redis://localhost:6379")
+		return nil, errors.New("this is not the URL of a store, as it has no scheme: write SCHEME://HOST:PORT, or what the package of the store asks for")
 	}
-	scheme = strings.ToLower(scheme)
 	opened.RLock()
-	open := opened.by[scheme]
+	open := opened.by[strings.ToLower(scheme)]
 	opened.RUnlock()
 	if open != nil {
 		return open, nil
 	}
-	if home := packages[scheme]; home != "" {
-		return nil, fmt.Errorf(`nothing is registered for the scheme %s: import _ "%s/%s"; if your module lacks it: go get %[2]s/%[3]s`, scheme, path, home)
-	}
-	known := "none: blank-import the package of your store"
+	known := "none"
 	if all := Schemes(); len(all) > 0 {
 		known = strings.Join(all, ", ")
 	}
-	return nil, fmt.Errorf("unknown scheme %q; those of the packages that this program imports are %s; pawl's own stores are in %s/{%s}",
-		driver.Shorten(scheme), known, path, strings.Join(slices.Compact(slices.Sorted(maps.Values(packages))), ","))
+	return nil, fmt.Errorf(`no store is registered for the scheme %q; registered: %s. Import the package of the store, as in import _ "PACKAGE"; %s lists the packages`,
+		driver.Shorten(scheme), known, "https://github.com/pawl-go/pawl#stores")
 }
 
 // isScheme reports whether s is a scheme by RFC 3986.
@@ -147,4 +120,185 @@ func isScheme(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// New returns a client of store, and makes Close of the client close store. The error says
+// which option is out of range. It wraps errors.ErrUnsupported if the store lacks a guarantee
+// in opts.Require.
+func New(store driver.Store, opts *Options) (*Client, error) {
+	if store == nil {
+		return nil, &Error{Op: "open", Err: errors.New("New has no store: give it one, or use Open with the URL of a store")}
+	}
+	c, err := newClient(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.use(store); err != nil {
+		return nil, &Error{Op: "open", Err: err}
+	}
+	return c, nil
+}
+
+// newClient returns a client without a store.
+func newClient(opts *Options) (*Client, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	ttl := opts.TTL
+	if ttl == 0 {
+		ttl = DefaultTTL
+	}
+	if err := checkTTL(ttl); err != nil {
+		return nil, &Error{Op: "open", Err: err}
+	}
+	c := &Client{require: opts.Require, ttl: ttl, holder: fillHolder(opts.Holder), observer: newReporter(opts.Observer, opts.Logger)}
+	c.core = client.New(client.Config{
+		Holder: c.holder, Observer: &c.observer, News: c.observer.news, NotEnded: c.observer.notGivenBack, Caller: c.caller,
+		Wrap: func(op, name string, err error) error { return &Error{op, name, err} },
+	})
+	return c, nil
+}
+
+// Connect returns a client of the store that open returns; the packages of stores call it. If
+// the error of open is ErrUnavailable, Connect returns a client that calls open again when it
+// is used. Connect returns all other errors, also if they wrap ErrUnavailable together with
+// fs.ErrInvalid or errors.ErrUnsupported, which do not pass. open must bound its time, and
+// make another store in each call.
+func Connect(ctx context.Context, open func(context.Context) (driver.Store, error), opts *Options) (*Client, error) {
+	ctx = present(ctx)
+	store, err := open(ctx)
+	switch {
+	case err == nil:
+		c, err := New(store, opts)
+		if err != nil {
+			return nil, errors.Join(err, store.Close())
+		}
+		return c, nil
+	case ctx.Err() != nil || !errors.Is(only(err), ErrUnavailable) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, errors.ErrUnsupported):
+		return nil, &Error{Op: "open", Err: err}
+	}
+	c, err := newClient(opts)
+	if err != nil {
+		return nil, err
+	}
+	c.open = open
+	return c, nil
+}
+
+// dial is one attempt to connect.
+type dial struct {
+	done chan struct{} // closed when it has ended, with err
+	err  error
+}
+
+// ready connects to the store unless that is done. Callers share an attempt, which goes on
+// when one of them gives up.
+func (c *Client) ready(ctx context.Context) error {
+	if c.core.Connected() {
+		return nil
+	}
+	d := c.dialOnce()
+	select {
+	case <-d.done:
+		return d.err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.core.Closed():
+		return ErrClosed
+	}
+}
+
+// dialOnce returns the attempt that is under way, or begins one.
+func (c *Client) dialOnce() *dial {
+	c.dialing.Lock()
+	defer c.dialing.Unlock()
+	switch {
+	case c.core.IsClosed():
+		return dialed(ErrClosed)
+	case c.core.Connected():
+		return dialed(nil)
+	case c.dial == nil:
+		c.dial = &dial{done: make(chan struct{})}
+		if !c.core.Go(c.connect) {
+			c.dial = nil
+			return dialed(ErrClosed)
+		}
+	}
+	return c.dial
+}
+
+// dialed returns an attempt that has ended.
+func dialed(err error) *dial {
+	d := &dial{make(chan struct{}), err}
+	close(d.done)
+	return d
+}
+
+// redialEvery is how often a client tries to connect, at most. A refused connection fails at once, and a
+// caller that tries again and again must not make a new client of the store thousands of times.
+const redialEvery = 500 * time.Millisecond
+
+func (c *Client) connect(ctx context.Context) {
+	if early := c.redialAt.Sub(driver.Now()); early > 0 {
+		select {
+		case <-time.After(early):
+		case <-ctx.Done():
+		}
+	}
+	c.redialAt = driver.Now().Add(redialEvery)
+	store, err := c.open(ctx)
+	if err == nil {
+		if err = c.use(store); err != nil {
+			err = errors.Join(err, store.Close())
+		}
+	} else if !errors.Is(err, ErrUnavailable) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		err = fmt.Errorf("%w: %v", ErrUnavailable, err) // not the end of the caller's context
+	}
+	c.dialing.Lock()
+	defer c.dialing.Unlock()
+	c.dial.err = err
+	close(c.dial.done)
+	c.dial = nil
+}
+
+// use makes store the client's, unless it lacks what the client requires.
+func (c *Client) use(store driver.Store) error {
+	g := store.Caps().Guarantees
+	if missing := g.Missing(c.require); missing != nil {
+		return fmt.Errorf("this store cannot give %s: use another store, or do not require it: %w",
+			strings.Join(missing, ", "), errors.ErrUnsupported)
+	}
+	c.core.Use(store)
+	return nil
+}
+
+// Ping connects to the store, if the client is not connected yet, and asks it something. It
+// returns nil if the store answers, and otherwise the error that Acquire would return. Call it
+// when the program starts, if the program must not wait for its store later. Ping takes at
+// most five seconds, or the time to connect.
+func (c *Client) Ping(ctx context.Context) error {
+	ctx = present(ctx)
+	err := c.usable(ctx)
+	if err == nil {
+		err = c.ping(ctx)
+	}
+	if err != nil {
+		return c.opError(ctx, "ping", "", err)
+	}
+	return nil
+}
+
+func (c *Client) ping(ctx context.Context) error {
+	asking, cancel := c.core.UntilClose(ctx)
+	defer cancel()
+	asking, stop := context.WithTimeout(asking, participant.RequestTimeout)
+	defer stop()
+	_, err := c.core.Store().Inspect(asking, "ping")
+	if errors.Is(err, errors.ErrUnsupported) { // of any name
+		_, err = c.core.Store().Describe(asking)
+	}
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: it has not answered for %v", ErrUnavailable, participant.RequestTimeout)
+	}
+	return err
 }

@@ -16,208 +16,182 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/client"
 	"github.com/pawl-go/pawl/internal/line"
-	"github.com/pawl-go/pawl/internal/trust"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// DefaultTTL is the time to live of a lease unless Options or TTL say
-// otherwise: how long others wait for a holder that has crashed.
+// DefaultTTL is the time to live of a lease if neither Options nor the option TTL sets one: how
+// long others wait for a holder that has crashed.
 const DefaultTTL = 30 * time.Second
 
-// Options are the settings of a Client. The zero value of every field is
-// useful, and a nil *Options is the same as an empty one.
+// Options are the settings of a Client. The zero value of every field is a useful default, and
+// a nil *Options is the same as an empty one.
 type Options struct {
-	// TTL is the time to live of leases; 0 means DefaultTTL. The client renews leases,
-	// so TTL does not limit how long the work may take.
+	// TTL is the time to live of leases. 0 means DefaultTTL. The client renews leases, so TTL
+	// does not limit how long the work may take.
 	TTL time.Duration
 
-	// Holder is what other clients see of this one. New fills in its empty fields:
-	// user, host, process id and the base name of the program.
+	// Holder is what other clients see of this one. New fills in fields that are empty: user,
+	// host, process id and the base name of the program.
 	Holder Holder
 
-	// Logger gets a line for each event that an operator may have to act on. With nil there
-	// is no log: give slog.Default() to have one. Only two events go to slog.Default() then, once each: that the
-	// store grants nothing for a while, as a new one on Redis may do, unless Observer.Closed is set, and
-	// that it takes more than a sixth of a TTL to answer, unless Observer.Renewed is set.
+	// Logger gets a line for each event that an operator may have to act on. The default, nil,
+	// logs nothing but two warnings, which go to slog.Default() once each: that the store grants
+	// nothing for a while (unless Observer.Closed is set), and that it takes more than a sixth of
+	// a TTL to answer (unless Observer.Renewed is set).
 	Logger *slog.Logger
 
-	// Observer learns of every event.
+	// Observer learns of every event. By default nobody does.
 	Observer Observer
 
-	// Require says which guarantees the client needs. If the store lacks one, New
-	// returns an error that wraps errors.ErrUnsupported and names what is missing.
+	// Require lists the guarantees that the client needs; by default none. If the store lacks
+	// one, New returns an error that names it and wraps errors.ErrUnsupported.
 	Require Guarantees
 }
 
-// Option is a setting of one call of Acquire, TryAcquire, Do and their kind.
+// Option changes one call of Acquire, TryAcquire, Do or another method that acquires leases.
 type Option interface{ apply(*settings) }
 
 // settings are the result of the options of one call.
 type settings struct {
-	began     driver.Instant  // of the call
-	ctx       context.Context // of the call; nil if no observer wants it
-	waits     bool            // a call of Acquire, which the observer was told of
-	behind    *obstacle       // of a call that waits; nil if nobody traces
-	ttl       time.Duration
-	maxHold   time.Duration // 0: no bound
-	minHold   time.Duration // 0: none
-	keepIdle  time.Duration // 0: the lease is given back at once
-	progress  time.Duration // 0: none has to be reported
-	noRenew   bool
-	why       string
-	shared    bool
-	slots     int // 0 unless hasSlots
-	hasSlots  bool
-	reentrant bool
-
+	client.Call
+	shared     bool
+	slots      int // 0 unless hasSlots
+	hasSlots   bool
 	holding    []driver.Hold
 	inDeadlock bool // wait in a deadlock
 }
 
-func (s *settings) kind() line.Kind {
-	if s.shared {
-		return line.Shared
-	}
-	return line.Kind(s.slots)
+type option func(*settings)
+
+func (o option) apply(s *settings) { o(s) }
+
+// TTL sets the time to live of the lease. 0, the default, means Options.TTL.
+func TTL(d time.Duration) Option {
+	return option(func(s *settings) { s.Terms.TTL = cmp.Or(d, s.Terms.TTL) })
 }
 
-func (s *settings) asked() asked { return asked{s.ctx, s.kind(), s.waits, s.behind} }
+// NoRenew makes the lease end, as lost, one TTL after it was acquired, unless Extend is called.
+// By default the client renews leases. If leases of the store do not expire, the client ends
+// the lease.
+func NoRenew() Option { return option(func(s *settings) { s.Terms.NoRenew = true }) }
 
-func (s *settings) terms() trust.Terms {
-	return trust.Terms{TTL: s.ttl, NoRenew: s.noRenew, MaxHold: s.maxHold, MinHold: s.minHold, Progress: s.progress, Idle: s.keepIdle, Why: s.why}
+// MaxHold makes the lease end, as lost, when it has been held for d, even if renewals succeed.
+// Without it, a holder that is stuck while its client goes on renewing keeps others out for
+// ever. 0, the default, is no bound. A negative d is an error.
+func MaxHold(d time.Duration) Option { return option(func(s *settings) { s.Terms.MaxHold = d }) }
+
+// ProgressEvery makes the lease end, as lost, when its holder has not called Lease.Progress for
+// d, even if renewals succeed. Others get the name when the holder releases the lease, or one
+// TTL later. 0, the default, asks for no progress. A negative d is an error.
+func ProgressEvery(d time.Duration) Option {
+	return option(func(s *settings) { s.Terms.Progress = d })
 }
 
-type (
-	ttlOption        time.Duration
-	maxHoldOption    time.Duration
-	minHoldOption    time.Duration
-	keepIdleOption   time.Duration
-	progressOption   time.Duration
-	noRenewOption    struct{}
-	whyOption        string
-	sharedOption     struct{}
-	slotsOption      int
-	reentrantOption  struct{}
-	holdingOption    driver.Hold
-	inDeadlockOption struct{}
-)
+// MinHold makes the client keep the name from others until d after the grant, also if the
+// lease is released before, so that a short job does not run again on a machine whose clock is
+// late by less than d. Release still ends the lease for its holder, and returns at once. The
+// client goes on renewing it, also with NoRenew, gives it back when d is over, and then calls
+// Observer.Released.
+//
+// Close makes the store keep the name for what is left of d, or for the MaxTTL of the store if
+// that is shorter; Close returns an error then. A store whose leases end with the process or its
+// session cannot do that, and gets the lease back. If the process ends without Close, the name
+// stays taken for what is left of the TTL. MinHold does not keep a lease that is lost before its
+// release, as its work may not be done, nor one that the store loses or somebody breaks.
+//
+// 0, the default, is no MinHold. A d that is negative, or longer than MaxHold or the MaxTTL of
+// the store, is an error. AcquireAll counts d from the grant of each name.
+func MinHold(d time.Duration) Option { return option(func(s *settings) { s.Terms.MinHold = d }) }
 
-func (o ttlOption) apply(s *settings)      { s.ttl = cmp.Or(time.Duration(o), s.ttl) }
-func (o maxHoldOption) apply(s *settings)  { s.maxHold = time.Duration(o) }
-func (o minHoldOption) apply(s *settings)  { s.minHold = time.Duration(o) }
-func (o keepIdleOption) apply(s *settings) { s.keepIdle = time.Duration(o) }
-func (o progressOption) apply(s *settings) { s.progress = time.Duration(o) }
-func (noRenewOption) apply(s *settings)    { s.noRenew = true }
-func (o whyOption) apply(s *settings)      { s.why = string(o) }
-func (sharedOption) apply(s *settings)     { s.shared = true }
-func (reentrantOption) apply(s *settings)  { s.reentrant = true }
-func (o slotsOption) apply(s *settings)    { s.slots, s.hasSlots = int(o), true }
-func (inDeadlockOption) apply(s *settings) { s.inDeadlock = true }
+// KeepIdle makes the client keep the grant of the store for up to d after Release, for its next
+// call for the same name, which then needs no request. Release still ends the lease for its
+// holder, and returns at once. When another client wants the name, the store tells this one,
+// which gives the grant back.
+//
+// Exclusion does not depend on that message. A kept grant is not renewed. It is used again, with
+// the next token, while more than half of its TTL is left, for at most a TTL after the grant,
+// and by a call with the same Why and no longer TTL; otherwise the client gives it back and asks
+// the store. If the message is lost or the process stops, others wait for at most one TTL, as
+// for a holder that has crashed. The first lease of a new client may not be kept, as the client
+// does not hear messages yet.
+//
+// TryAcquire of another client asks again for some time before it returns ErrHeld because of a
+// grant that may be kept: for a tenth of a second and four requests, 1.1 s at most. Programs
+// that lock the same key without pawl may find it held for up to d.
+//
+// 0, the default, keeps nothing. A negative d, and KeepIdle with Shared, Slots or MinHold, are
+// errors. The error wraps errors.ErrUnsupported if the store does not tell holders that others
+// want the name.
+func KeepIdle(d time.Duration) Option { return option(func(s *settings) { s.Terms.Idle = d }) }
 
-// apply copies, as the options of one call may be used for others.
-func (o holdingOption) apply(s *settings) { s.holding = append(slices.Clip(s.holding), driver.Hold(o)) }
+// Why says what the lease is for, in the words of its holder. Others read it when they find the
+// name held. The default is empty; the longest text has 512 bytes.
+func Why(text string) Option { return option(func(s *settings) { s.Terms.Why = text }) }
 
-// TTL sets the time to live of this lease, instead of Options.TTL, which is what 0 means.
-func TTL(d time.Duration) Option { return ttlOption(d) }
+// Shared asks for a lease that is held together with other shared ones, as by readers. It
+// excludes exclusive leases and slots. If the store serves waiters in order, readers that keep
+// coming do not starve a writer. By default leases are exclusive. The error wraps
+// errors.ErrUnsupported if the store has no shared leases; see Guarantees.
+func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 
-// NoRenew makes a lease of fixed length: it ends, as lost, one TTL after it was
-// acquired unless Extend is called. On a store whose leases do not expire, the client
-// ends it.
-func NoRenew() Option { return noRenewOption{} }
+// Slots asks for one of n leases that are held on the name at a time. All callers that use the
+// name must give the same n: the call returns a *SlotsError while the name is held with another
+// number. By default leases are exclusive. The error wraps errors.ErrUnsupported if the store
+// has no slots; see Guarantees.
+func Slots(n int) Option { return option(func(s *settings) { s.slots, s.hasSlots = n, true }) }
 
-// MaxHold ends the lease, as lost, when it has been held for d, even if renewals
-// succeed. Without such a bound, a stuck holder whose client goes on renewing keeps
-// everybody else out for ever. Zero is no bound; a negative d is an error.
-func MaxHold(d time.Duration) Option { return maxHoldOption(d) }
-
-// ProgressEvery ends the lease, as lost, when its holder has not called Lease.Progress for
-// d, even if renewals succeed: the work is stuck. Others get the name when the holder
-// releases the lease, or one TTL later. Zero asks for no progress; a negative d is an error.
-func ProgressEvery(d time.Duration) Option { return progressOption(d) }
-
-// Why says what the lease is for. Whoever finds the name held can read it.
-func Why(text string) Option { return whyOption(text) }
-
-// Shared asks for a lease that is held together with other shared ones, as by readers:
-// it keeps out only exclusive leases and slots. Where waiters are served in order, a
-// stream of readers does not keep a writer waiting. The call returns an error that
-// wraps errors.ErrUnsupported if the store has no shared leases; see Guarantees.
-func Shared() Option { return sharedOption{} }
-
-// Slots asks for one of n leases that are held on the name at a time. All callers that
-// use the name must give the same n: the call returns a *SlotsError while the name is
-// held with another number of slots, and an error that wraps errors.ErrUnsupported if
-// the store has no slots; see Guarantees.
-func Slots(n int) Option { return slotsOption(n) }
-
-// Reentrant lets a holder acquire again what it holds. If the context of the call was
-// made by Context of a lease on the same name, the call returns that very lease with
-// one more hold, at once. The lease is given back by the last of as many calls of
-// Release. Of the other options only the kind counts then: a shared lease does not
-// become exclusive, nor a slot anything else. Without Reentrant such a call returns an
-// error that is ErrHeld.
+// Reentrant lets a holder acquire what it holds already. If the context of the call was made
+// by Context of a lease on the same name, the call returns that lease with one more hold, at
+// once. The last of as many calls of Release gives the lease back. Of the other options only
+// the kind counts then: a shared lease does not become exclusive, nor a slot anything else. By
+// default such a call returns an error that is ErrHeld.
 //
 // The context identifies the holder. Goroutines that share it are one holder and do not
-// exclude each other. A function that does not pass it on is another holder, and waits;
-// another Client would wait for itself, and returns ErrDeadlock. Call Release once for each
-// call, in any order: one call too many takes away a hold that other code relies on. A lease
-// that is lost is lost for all its holds. After the end of a lease, a call under its context
-// returns that context's error.
-func Reentrant() Option { return reentrantOption{} }
+// exclude each other. A function that does not pass it on is another holder, and waits; a
+// second Client waits for the first, and returns ErrDeadlock. Call Release once for each call,
+// in any order: one call too many takes away a hold that other code relies on. A loss ends all
+// holds. After the end of the lease, a call under its context returns the error of the context.
+func Reentrant() Option { return option(func(s *settings) { s.Reentrant = true }) }
 
 // Holding says that the caller holds a lease that is not in the context of the call, such as
 // one of the parent process. Acquire then finds deadlocks through that lease too.
-func Holding(name, lease string) Option { return holdingOption{name, lease} }
+func Holding(name, lease string) Option {
+	// Clip, as the options of one call may be used for others.
+	return option(func(s *settings) { s.holding = append(slices.Clip(s.holding), driver.Hold{Name: name, Lease: lease}) })
+}
 
 // WaitInDeadlock makes Acquire wait where it would return ErrDeadlock, for example because
-// another call of the cycle has a timeout.
-func WaitInDeadlock() Option { return inDeadlockOption{} }
+// another call of the cycle has a timeout. By default Acquire looks for deadlocks.
+func WaitInDeadlock() Option { return option(func(s *settings) { s.inDeadlock = true }) }
 
 // maxWhy keeps a holder's record small enough for every store.
 const maxWhy = 512
 
 func (c *Client) settings(opts []Option) (settings, error) {
-	s := settings{began: driver.Now(), ttl: c.ttl}
+	s := settings{Call: client.Call{Began: driver.Now()}}
+	s.Terms.TTL = c.ttl
 	if len(opts) > 0 {
 		s = s.with(opts) // out of line: without options nothing escapes
 	}
-	if err := checkTTL(s.ttl); err != nil {
+	s.Kind = line.Kind(s.slots)
+	if s.shared {
+		s.Kind = line.Shared
+	}
+	if err := checkTTL(s.Terms.TTL); err != nil {
 		return s, err
 	}
-	if s.maxHold < 0 {
-		return s, fmt.Errorf("MaxHold %v is negative: use a positive duration, or leave it out", s.maxHold)
-	}
-	if err := s.checkMinHold(); err != nil {
+	if err := s.checkTimes(); err != nil {
 		return s, err
 	}
-	if err := c.checkKeepIdle(s); err != nil {
+	if len(s.Terms.Why) > maxWhy {
+		return s, fmt.Errorf("Why has %d bytes: use at most %d", len(s.Terms.Why), maxWhy)
+	}
+	if err := c.checkKeepIdle(&s); err != nil {
 		return s, err
 	}
-	if s.progress < 0 {
-		return s, fmt.Errorf("ProgressEvery %v is negative: use a positive duration, or leave it out", s.progress)
-	}
-	if len(s.why) > maxWhy {
-		return s, fmt.Errorf("Why has %d bytes: use at most %d", len(s.why), maxWhy)
-	}
-	return s, c.checkKind(s)
-}
-
-// checkKind returns an error if s asks for a kind of lease that makes no sense or
-// that the store does not have.
-func (c *Client) checkKind(s settings) error {
-	switch {
-	case !s.shared && !s.hasSlots:
-		return nil
-	case s.shared && s.hasSlots:
-		return fmt.Errorf("Shared and Slots(%d) together: a lease is either shared or one of the slots; leave one out", s.slots)
-	case s.hasSlots && s.slots < 1:
-		return fmt.Errorf("Slots(%d): use 1 or more", s.slots)
-	case s.shared && !c.guarantees.Shared:
-		return fmt.Errorf("this store has no shared leases: %w", errors.ErrUnsupported)
-	case s.hasSlots && !c.guarantees.Slots:
-		return fmt.Errorf("this store has no slots: %w", errors.ErrUnsupported)
-	}
-	return nil
+	return s, c.checkKind(&s)
 }
 
 func (s settings) with(opts []Option) settings {
@@ -232,6 +206,74 @@ func (s settings) with(opts []Option) settings {
 func checkTTL(ttl time.Duration) error {
 	if ttl < driver.MinTTL {
 		return fmt.Errorf("TTL %v is too short: use at least %v; 10s to 60s suits most work", ttl, driver.MinTTL)
+	}
+	return nil
+}
+
+// checkTimes returns an error if a duration makes no sense.
+func (s *settings) checkTimes() error {
+	t := &s.Terms
+	for _, o := range []struct {
+		name string
+		d    time.Duration
+	}{{"MaxHold", t.MaxHold}, {"MinHold", t.MinHold}, {"KeepIdle", t.Idle}, {"ProgressEvery", t.Progress}} {
+		if o.d < 0 {
+			return fmt.Errorf("%s %v is negative: use a positive duration, or leave it out", o.name, o.d)
+		}
+	}
+	if t.MaxHold > 0 && t.MinHold > t.MaxHold {
+		return fmt.Errorf("MinHold %v is longer than MaxHold %v: nobody may hold it for so long; make one of them the other", t.MinHold, t.MaxHold)
+	}
+	return nil
+}
+
+func (c *Client) checkKeepIdle(s *settings) error {
+	switch {
+	case s.Terms.Idle == 0:
+		return nil
+	case s.Kind != line.Exclusive:
+		return errors.New("KeepIdle with Shared or Slots: only exclusive leases are kept; leave one out")
+	case s.Terms.MinHold > 0:
+		return errors.New("KeepIdle and MinHold together: one keeps the name from others, the other gives it to them; leave one out")
+	case !c.core.Store().Caps().Keeps:
+		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name; leave it out: %w", errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// checkKind returns an error if s asks for a kind of lease that makes no sense or
+// that the store does not have.
+func (c *Client) checkKind(s *settings) error {
+	switch {
+	case !s.shared && !s.hasSlots:
+		return nil
+	case s.shared && s.hasSlots:
+		return fmt.Errorf("Shared and Slots(%d) together: a lease is either shared or one of the slots; leave one out", s.slots)
+	case s.hasSlots && s.slots < 1:
+		return fmt.Errorf("Slots(%d): use 1 or more", s.slots)
+	case s.shared && !c.Guarantees().Shared:
+		return fmt.Errorf("this store has no shared leases: %w", errors.ErrUnsupported)
+	case s.hasSlots && !c.Guarantees().Slots:
+		return fmt.Errorf("this store has no slots: %w", errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// checkKept returns an error if no lease in the store can last for d, a MinHold: Close could not
+// leave it to the store.
+func (c *Client) checkKept(ctx context.Context, d time.Duration) error {
+	if d <= time.Duration(c.longest.Load()) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, participant.RequestTimeout)
+	defer cancel()
+	info, err := c.core.Store().Describe(ctx)
+	if err != nil || info.MaxTTL == 0 {
+		return nil // the request for the lease says what is wrong; or no client has set MaxTTL yet
+	}
+	c.longest.Store(int64(info.MaxTTL))
+	if d > info.MaxTTL {
+		return fmt.Errorf("MinHold %v is longer than the MaxTTL of the store: use %v at most, or have the store's MaxTTL raised", d, info.MaxTTL)
 	}
 	return nil
 }

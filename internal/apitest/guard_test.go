@@ -4,7 +4,6 @@ package apitest
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl"
@@ -22,7 +21,7 @@ func TestGuardNeedsADatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lease.Guard(t.Context(), nil); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "pglock") {
+	if err := lease.Guard(t.Context(), nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Guard = %v; want ErrUnsupported", err)
 	}
 	if err := lease.Release(t.Context()); err != nil {

@@ -4,44 +4,22 @@ package apitest
 
 import (
 	"reflect"
-	"sync"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/client"
 )
 
-// inside returns an unexported field of a client, for what a test cannot bring about from outside.
-func inside(c *pawl.Client, field string) reflect.Value {
-	f := reflect.ValueOf(c).Elem().FieldByName(field)
-	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()
+// inside returns what a client of package pawl consists of, for what a test cannot bring about from outside.
+func inside(c *pawl.Client) *client.Client {
+	return (*client.Client)(reflect.ValueOf(c).Elem().FieldByName("core").UnsafePointer())
 }
 
 // stopTimers stops the client's timers, as a suspend of the machine does.
-func stopTimers(c *pawl.Client) { inside(c, "sched").MethodByName("Stop").Call(nil) }
+func stopTimers(c *pawl.Client) { inside(c).StopTimers() }
 
 // holdScheduler keeps the contexts of leases that end open, until the function that it returns is called.
-func holdScheduler(c *pawl.Client) (release func()) {
-	return inside(c, "sched").MethodByName("Hold").Call(nil)[0].Interface().(func())
-}
+func holdScheduler(c *pawl.Client) (release func()) { return inside(c).HoldScheduler() }
 
 // holdRenewals makes renewals that are due wait as if too many others were under way, until the function that it
 // returns is called.
-func holdRenewals(c *pawl.Client) (release func()) {
-	return inside(c, "renewals").MethodByName("Hold").Call(nil)[0].Interface().(func())
-}
-
-// lines returns how many names have a line.
-func lines(c *pawl.Client) int {
-	mu := inside(c, "mu").Addr().Interface().(*sync.Mutex)
-	mu.Lock()
-	defer mu.Unlock()
-	return inside(c, "lines").Len()
-}
-
-// holderInLine returns what holds name in this client: the lease of a caller, or what keeps a grant that nobody uses.
-func holderInLine(c *pawl.Client, name string) *pawl.Lease {
-	mu := inside(c, "mu").Addr().Interface().(*sync.Mutex)
-	mu.Lock()
-	defer mu.Unlock()
-	line := inside(c, "lines").MapIndex(reflect.ValueOf(name))
-	return line.MethodByName("Holder").Call(nil)[0].Interface().(*pawl.Lease)
-}
+func holdRenewals(c *pawl.Client) (release func()) { return inside(c).HoldRenewals() }

@@ -211,7 +211,7 @@ func TestKeepIdleEnds(t *testing.T) {
 		if n := d.requests.Load(); n != 2 || d.renewals.Load() > 0 {
 			t.Errorf("%d requests and %d renewals; want one more request, that gives it back", n, d.renewals.Load())
 		}
-		if lines(c) != 0 {
+		if inside(c).Lines() != 0 {
 			t.Error("its line is left")
 		}
 		if !isFree(t, other, "a") {
@@ -337,7 +337,7 @@ func TestKeepIdleThatDoesNotFit(t *testing.T) {
 // A release of what is kept that comes when the grant is in use again does not give it back.
 func TestKeepIdleReleaseIsLate(t *testing.T) {
 	kept(t, func(t *testing.T, d *recalling, c, other *pawl.Client, _ pawl.Token) {
-		idle := holderInLine(c, "a")
+		idle := inside(c).Holder("a")
 		l := acquire(t, c, "a", pawl.KeepIdle(anHour))
 		if err := idle.Release(t.Context()); err != nil {
 			t.Error(err)

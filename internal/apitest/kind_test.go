@@ -295,7 +295,7 @@ func TestDowngrade(t *testing.T) {
 		release(t, theirs)
 		release(t, writer.lease(t))
 		release(t, own.lease(t))
-		if n := lines(c); n != 0 {
+		if n := inside(c).Lines(); n != 0 {
 			t.Errorf("%d lines are left", n)
 		}
 	})
@@ -447,20 +447,20 @@ func TestLinesOfEveryKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		clients := []*pawl.Client{open(t, s.Participant(), nil), open(t, s.Participant(), nil)}
-		var inside [3]atomic.Int32
+		var in [3]atomic.Int32
 		var granted atomic.Int32
 		var all sync.WaitGroup
 		for i := range 24 {
 			r := rand.New(rand.NewPCG(uint64(i), 6))
 			all.Go(func() {
 				for range 100 {
-					holdRandomKind(t, r, clients[i%2], &inside, &granted)
+					holdRandomKind(t, r, clients[i%2], &in, &granted)
 				}
 			})
 		}
 		all.Wait()
 		for _, c := range clients {
-			if n := lines(c); n != 0 {
+			if n := inside(c).Lines(); n != 0 {
 				t.Errorf("%d lines are left", n)
 			}
 		}
@@ -471,7 +471,7 @@ func TestLinesOfEveryKind(t *testing.T) {
 	})
 }
 
-func holdRandomKind(t *testing.T, r *rand.Rand, c *pawl.Client, inside *[3]atomic.Int32, granted *atomic.Int32) {
+func holdRandomKind(t *testing.T, r *rand.Rand, c *pawl.Client, in *[3]atomic.Int32, granted *atomic.Int32) {
 	kind := r.IntN(3)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(60))*time.Millisecond)
 	defer cancel()
@@ -488,16 +488,16 @@ func holdRandomKind(t *testing.T, r *rand.Rand, c *pawl.Client, inside *[3]atomi
 		return
 	}
 	granted.Add(1)
-	inside[kind].Add(1)
-	for other := range inside {
-		if n := inside[other].Load(); n > 0 && other != kind || n > []int32{1, 1000, 3}[other] {
+	in[kind].Add(1)
+	for other := range in {
+		if n := in[other].Load(); n > 0 && other != kind || n > []int32{1, 1000, 3}[other] {
 			t.Errorf("%d of kind %d are held beside kind %d", n, other, kind)
 		}
 	}
 	time.Sleep(time.Duration(r.IntN(4)) * time.Millisecond)
 	if kind == 0 && r.IntN(3) == 0 {
-		inside[0].Add(-1)
-		inside[1].Add(1)
+		in[0].Add(-1)
+		in[1].Add(1)
 		kind = 1
 		var err error
 		if l, err = l.Downgrade(context.Background()); err != nil {
@@ -506,7 +506,7 @@ func holdRandomKind(t *testing.T, r *rand.Rand, c *pawl.Client, inside *[3]atomi
 		}
 		time.Sleep(time.Millisecond)
 	}
-	inside[kind].Add(-1)
+	in[kind].Add(-1)
 	if err := l.Release(context.Background()); err != nil {
 		t.Errorf("Release = %v", err)
 	}

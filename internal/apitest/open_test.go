@@ -52,17 +52,11 @@ func TestOpenByURL(t *testing.T) {
 
 func TestOpenSaysWhatToImport(t *testing.T) {
 	for url, want := range map[string]string{
-		"redis://me:s3cret@h":    `import _ "github.com/pawl-go/pawl/redislock"; if your module lacks it: go get github.com/pawl-go/pawl/redislock`,
-		"REDLOCK://me:s3cret@h":  `import _ "github.com/pawl-go/pawl/redislock/redlock";`,
-		"zks://me:s3cret@h":      `import _ "github.com/pawl-go/pawl/zklock";`,
-		"postgres://me:s3cret@h": `import _ "github.com/pawl-go/pawl/pglock";`,
-		"etcd://me:s3cret@h":     `import _ "github.com/pawl-go/pawl/etcdlock";`,
-		"mysql://me:s3cret@h":    `unknown scheme "mysql"; those of the packages that this program imports are mem, test-open; `,
-		"/var/lib/s3cret":        "has no scheme",
-		"s3cret@h:6379":          "has no scheme",
-		"":                       "has no scheme",
-		"file:///var/s3cret":     `import _ "github.com/pawl-go/pawl/filelock";`,
-		"mem://h/s3cret":         "mem://name",
+		"MYSQL://me:s3cret@h": `registered for the scheme "MYSQL"; registered: mem, test-open. Import the package`,
+		"/var/lib/s3cret":     "has no scheme",
+		"s3cret@h:6379":       "has no scheme",
+		"":                    "has no scheme",
+		"mem://h/s3cret":      "mem://name",
 	} {
 		_, err := pawl.Open(t.Context(), url, nil)
 		var failed *pawl.Error

@@ -32,6 +32,7 @@ var layers = []struct {
 	{packages: []string{"internal/trust"}},
 	{packages: []string{"internal/nodewire"}}, // of redislock/redlock and the simulator
 	{packages: []string{"internal/participant"}},
+	{packages: []string{"internal/client"}},
 	{packages: []string{""}},
 	{packages: []string{"fence"}},
 	{packages: []string{"adapt"}},

@@ -205,5 +205,6 @@ func (tr *tree) checkNames(text string, say func(string, ...any)) {
 // foreign are names that look like ours and are other people's.
 var foreign = map[string]bool{
 	"AfterLockError": true, // of gocron
+	"client.Obtain":  true, // of bsm/redislock
 	"zkCli.sh":       true, // of ZooKeeper
 }

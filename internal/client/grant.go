@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pawl
+package client
 
 import (
 	"sync"
@@ -31,17 +31,17 @@ type grant struct {
 }
 
 // lease makes the first lease of a grant.
-func (c *Client) lease(req *driver.Request, set settings, remote *participant.Lease) *Lease {
+func (c *Client) lease(req *driver.Request, call Call, remote *participant.Lease) *Lease {
 	g := &grant{client: c, remote: remote, name: req.Name, id: remote.ID(), keeps: req.Keeps}
-	terms := trust.Grant{Expires: c.guarantees.Expiry, Since: remote.Since(), Recalls: req.Keeps}
+	terms := trust.Grant{Expires: c.expires, Since: remote.Since(), Recalls: req.Keeps}
 	terms.Tokens, terms.Others = remote.Reserved()
 	now := driver.Now()
-	if took := now.Sub(max(remote.Since(), set.began)); took > set.ttl/roundTrips && c.guarantees.Expiry {
-		c.measure(req.Name, set.ttl)
+	if took := now.Sub(max(remote.Since(), call.Began)); took > call.Terms.TTL/RoundTrips && c.expires {
+		c.measure(req.Name, call.Terms.TTL)
 	}
 	g.item.Of, g.present = g, &g.first
-	g.first = Lease{grant: g, token: Token(remote.Token()), began: now, asked: set.asked(), trust: trust.Begin(set.terms(), terms, now, c.random.chance())}
-	c.observer.acquired(&g.first, now.Sub(set.began))
+	g.first = Lease{grant: g, token: driver.Token(remote.Token()), began: now, asked: call.Asked, trust: trust.Begin(call.Terms, terms, now, c.random.chance())}
+	c.observer.Acquired(&g.first, now.Sub(call.Began))
 	return &g.first
 }
 
@@ -72,7 +72,7 @@ func (l *Lease) carryOut(do trust.Action, now driver.Instant) {
 		l.finish()
 		return
 	case do.Suspect != nil:
-		g.client.observer.suspect(l, do.Suspect, l.trust.Deadline().Sub(now))
+		g.client.observer.Suspect(l, do.Suspect, l.trust.Deadline().Sub(now))
 	}
 	g.client.sched.WakeAt(&g.item, l.trust.Due())
 }
@@ -88,7 +88,7 @@ func (l *Lease) tellLoss(do trust.Action) {
 	l.tell()
 	c.leave(l)
 	if !l.idle {
-		c.observer.lost(l, l.ended())
+		c.observer.Lost(l, l.ended())
 	}
 	if l.resting {
 		l.restOver()
@@ -106,8 +106,8 @@ func (l *Lease) check() {
 	l.tellLoss(trust.Action{Lost: lost})
 }
 
-// lose ends the lease as lost.
-func (l *Lease) lose(cause *LostError) {
+// Lose ends the lease as lost.
+func (l *Lease) Lose(cause *driver.LostError) {
 	l.grant.mu.Lock()
 	lost := l.trust.Lose(cause)
 	if lost {
@@ -118,7 +118,7 @@ func (l *Lease) lose(cause *LostError) {
 }
 
 // lose ends, as lost, the lease that has the grant.
-func (g *grant) lose(cause *LostError) {
+func (g *grant) lose(cause *driver.LostError) {
 	g.mu.Lock()
 	l := g.present
 	lost := l.trust.Lose(cause)
@@ -156,11 +156,11 @@ func (l *Lease) finish() {
 // ask the lease.
 func (l *Lease) tell() {
 	l.grant.mu.Lock()
-	contexts, cause := l.contexts, l.trust.Ended()
-	l.contexts = nil
+	bound, cause := l.bound, l.trust.Ended()
+	l.bound = nil
 	l.grant.mu.Unlock()
-	for c := range contexts {
-		c.cancel(&Error{"", l.grant.name, cause})
+	for b := range bound {
+		b.End(l.wrap("", cause))
 	}
 }
 
@@ -169,4 +169,71 @@ func (l *Lease) ended() error {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	return l.trust.Ended()
+}
+
+// handOver hands the grant over to the next waiter of the client if that is possible
+// without the store. It ends l then. It reports whether it did.
+func (l *Lease) handOver() bool {
+	if !l.grant.reserves() {
+		return false
+	}
+	w, heir := l.inherit()
+	if heir == nil {
+		return false
+	}
+	l.tell()
+	w.turn <- heir
+	return true
+}
+
+// reserves reports whether the grant may go to another lease without the store.
+func (g *grant) reserves() bool {
+	left, _ := g.remote.Reserved()
+	return left > 0
+}
+
+// inherit takes the next waiter out of the line and makes its lease, if there is a
+// waiter that can take over the grant.
+func (l *Lease) inherit() (*waiter, *Lease) {
+	c := l.grant.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ln := c.lines[l.grant.name]
+	if ln == nil || c.closed {
+		return nil, nil
+	}
+	p := ln.Heir(l)
+	if p == nil {
+		return nil, nil
+	}
+	heir := l.heir(p.Of.call)
+	if heir == nil {
+		return nil, nil
+	}
+	ln.Inherit(p, heir)
+	c.advance(l.grant.name, ln) // a reader behind that waiter is the first now, and asks the store
+	c.observer.Released(l, nil)
+	c.observer.Acquired(heir, heir.began.Sub(p.Of.call.Began)) // before a loss can be reported, see tellLoss
+	return p.Of, heir
+}
+
+// heir ends l and makes the lease that has the grant from then on. It returns nil if the
+// waiter needs a grant of its own.
+func (l *Lease) heir(call Call) *Lease {
+	g := l.grant
+	now := driver.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t, ok := l.trust.HandOver(call.Terms, now, g.client.random.chance())
+	if !ok {
+		return nil
+	}
+	h := &Lease{grant: g, token: l.token + 1, began: now, asked: call.Asked, trust: t, reused: l.idle}
+	g.present = h
+	l.finish()
+	if l.idle {
+		l.given = true // a Release that comes late has nothing to wait for
+	}
+	g.client.sched.WakeAt(&g.item, t.Due())
+	return h
 }

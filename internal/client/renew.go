@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pawl
+package client
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // maxRenewals bounds the number of a client's renewals that are under way at a time.
 const maxRenewals = 1024
 
-// roundTrips is how many of the store's answers a TTL should have room for: a renewal falls due when a third
+// RoundTrips is how many of the store's answers a TTL should have room for: a renewal falls due when a third
 // of it is over, may take two requests, and should be there before the second third is over.
-const roundTrips = 6
+const RoundTrips = 6
 
 // measure warns, once for a client, if an answer takes too long for leases of ttl. It asks for one, as what
 // a grant took may have been spent on a connection, or in a queue.
@@ -29,7 +29,7 @@ func (c *Client) measure(name string, ttl time.Duration) {
 		began := driver.Now()
 		_, err := c.store.Inspect(ctx, name)
 		if err == nil || ctx.Err() != nil && c.ctx.Err() == nil {
-			c.observer.answered(driver.Now().Sub(began), ttl)
+			c.observer.Answered(driver.Now().Sub(began), ttl)
 		}
 	})
 }
@@ -104,7 +104,7 @@ func (g *grant) answered(asker *Lease, a trust.Answer) (*Lease, trust.Action) {
 	left, ttl := l.trust.Window().Sub(now), l.trust.TTL()
 	do := l.trust.Answer(a, now, g.client.random.chance())
 	if do.Renewed {
-		g.client.observer.renewed(l, now.Sub(a.Sent), left, ttl)
+		g.client.observer.Renewed(l, now.Sub(a.Sent), left, ttl)
 	}
 	l.carryOut(do, now)
 	return l, do
@@ -123,11 +123,35 @@ func (l *Lease) stretch(ttl time.Duration) error {
 	return err
 }
 
-// limitTo ends the lease at limit.
-func (l *Lease) limitTo(limit driver.Instant) {
+// LimitTo ends the lease at limit.
+func (l *Lease) LimitTo(limit driver.Instant) {
 	g := l.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l.trust.Limit(limit)
 	g.client.sched.WakeAt(&g.item, g.present.trust.Due())
+}
+
+// Extend renews the lease now, for ttl.
+func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	if !l.grant.client.expires {
+		return l.stretch(ttl)
+	}
+	for {
+		req, free, err := l.begin(ttl)
+		if err == nil {
+			ctx, cancel := l.grant.client.UntilClose(ctx)
+			defer cancel()
+			return l.ask(ctx, req)
+		} else if err != trust.ErrBusy {
+			return err
+		}
+		select {
+		case <-free:
+		case <-l.Done():
+		case <-ctx.Done():
+			l.giveUp()
+			return ctx.Err()
+		}
+	}
 }

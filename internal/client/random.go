@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pawl
+package client
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // random is the source of a client's random pauses. Its seed comes from the client's
@@ -19,7 +21,7 @@ type random struct {
 	source *rand.Rand
 }
 
-func newRandom(h *Holder) *random {
+func newRandom(h *driver.Holder) *random {
 	who := fnv.New64()
 	fmt.Fprint(who, *h)
 	seed := who.Sum64()

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pawl
+package client
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/line"
 	"github.com/pawl-go/pawl/internal/trust"
 )
+
+// maxPlace is the largest place in a line that is counted.
+const maxPlace = 1000
 
 // Waiters of this client stand in a line for each name. Package line decides whose turn
 // it is. A line exists while a call asks the store, or a lease is held exclusively.
@@ -23,21 +27,21 @@ type waiter struct {
 	lease string          // the id of req, if it has one before it has its turn
 	holds []driver.Hold   // of req
 	req   *driver.Request // whoever hands over may replace it before it sends to turn
-	set   settings
+	call  Call
 	turn  chan *Lease // receives the lease, or nil: ask the store
 }
 
 // join lets a call in and puts it in the line for name. It returns the lease if one was
 // kept for the call, which has ended then; its place in the line; or nil if the caller is
 // to ask the store now.
-func (c *Client) join(req *driver.Request, set settings) (*place, *Lease, error) {
+func (c *Client) join(req *driver.Request, call Call) (*place, *Lease, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, nil, ErrClosed
+		return nil, nil, driver.ErrClosed
 	}
-	ln, kind := c.line(req.Name), set.kind()
-	if l := c.reuse(ln, set); l != nil {
+	ln, kind := c.line(req.Name), call.Kind
+	if l := c.reuse(ln, call); l != nil {
 		return nil, l, nil
 	}
 	c.calls.Add(1)
@@ -47,7 +51,7 @@ func (c *Client) join(req *driver.Request, set settings) (*place, *Lease, error)
 	if ln.Enter(kind) {
 		return nil, nil, nil
 	}
-	p := &place{Kind: kind, Of: &waiter{name: req.Name, lease: req.Lease, holds: req.Holds, req: req, set: set, turn: make(chan *Lease, 1)}}
+	p := &place{Kind: kind, Of: &waiter{name: req.Name, lease: req.Lease, holds: req.Holds, req: req, call: call, turn: make(chan *Lease, 1)}}
 	ln.Wait(p)
 	return p, nil, nil
 }
@@ -81,16 +85,18 @@ func (c *Client) wait(ctx context.Context, p *place) (*Lease, error) {
 		// The waiter was called in the same instant. Give the turn back.
 		given = c.decline(ctx, p.Of.name, <-p.Of.turn)
 	}
-	if ctx.Err() != nil {
-		return given, left(ctx, why)
+	if ctx.Err() != nil && why != nil {
+		return given, fmt.Errorf("%w: %w", ctx.Err(), why)
+	} else if ctx.Err() != nil {
+		return given, ctx.Err()
 	}
-	return given, ErrClosed
+	return given, driver.ErrClosed
 }
 
 // over returns the error of a call that must not go on, or nil.
 func (c *Client) over(ctx context.Context) error {
 	if c.ctx.Err() != nil {
-		return ErrClosed
+		return driver.ErrClosed
 	}
 	return ctx.Err()
 }
@@ -163,7 +169,7 @@ func (c *Client) keep(l *Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := l.grant
-	if l.asked.kind == line.Exclusive {
+	if l.asked.Kind == line.Exclusive {
 		c.line(g.name).Hold(l)
 	}
 	if g.next = c.grants; g.next != nil {
@@ -186,4 +192,30 @@ func (c *Client) forget(g *grant) {
 		g.next.prev = g.prev
 	}
 	g.prev, g.next = nil, nil
+}
+
+// quit takes a waiter whose context has ended out of its line and returns what it has
+// waited for. It does nothing if the line has called the waiter in the same instant.
+func (c *Client) quit(p *place) (called bool, why error) {
+	ahead, holder, ok := c.leaveLine(p)
+	if !ok {
+		return true, nil
+	}
+	var held driver.HeldError
+	if holder != nil && holder.Ended() == nil {
+		held = *holder.heldError()
+		held.Place = 1
+	} else {
+		why := c.store.Look(c.ctx, p.Of.name, c.config.Holder)
+		seen, ok := why.(*driver.HeldError)
+		if !ok {
+			return false, why
+		}
+		held = *seen // a copy: other calls share what was seen
+		ahead++      // the call that stands in the store's queue for this line
+	}
+	if held.Place > 0 && ahead < maxPlace {
+		held.Place += ahead
+	}
+	return false, &held
 }

@@ -1,78 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pawl
+package client
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
 )
 
-// MinHold keeps the name from others for d from the grant on, also if the lease is released
-// before, so that a short job does not run again on a machine whose clock is late by less
-// than d. For its holder the lease ends with Release as ever, which returns at once. The
-// client goes on renewing it, gives it back when d is over, and then tells
-// Observer.Released.
-//
-// Close of the client makes the store keep the name for what is left of d, or for the store's
-// MaxTTL if that is shorter, and returns an error then. Close gives back leases on files, which
-// end with their process; those on ZooKeeper end with their session. If the process ends
-// without Close, the store keeps the lease for what is left of its TTL. A lease that is lost,
-// and not released, is not kept for d: its work may not have been done. Nor can a store keep
-// what it loses or what somebody breaks.
-//
-// Zero is no MinHold. A d that is negative, or longer than MaxHold or than the MaxTTL of the store,
-// is an error. With NoRenew
-// it is renewed all the same, once it has been released. AcquireAll counts it from the grant of
-// each name.
-func MinHold(d time.Duration) Option { return minHoldOption(d) }
-
-func (s *settings) checkMinHold() error {
-	switch {
-	case s.minHold < 0:
-		return fmt.Errorf("MinHold %v is negative: use a positive duration, or leave it out", s.minHold)
-	case s.maxHold > 0 && s.minHold > s.maxHold:
-		return fmt.Errorf("MinHold %v is longer than MaxHold %v: nobody may hold it for so long; make one of them the other", s.minHold, s.maxHold)
-	}
-	return nil
-}
-
-// checkKept returns an error if no lease in the store can last for d, a MinHold: Close could not
-// leave it to the store.
-func (c *Client) checkKept(ctx context.Context, d time.Duration) error {
-	if d <= time.Duration(c.longest.Load()) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	info, err := c.store.Describe(ctx)
-	if err != nil || info.MaxTTL == 0 {
-		return nil // the request for the lease says what is wrong; or no client has set MaxTTL yet
-	}
-	c.longest.Store(int64(info.MaxTTL))
-	if d > info.MaxTTL {
-		return fmt.Errorf("MinHold %v is longer than the MaxTTL of the store: use %v at most, or have the store's MaxTTL raised", d, info.MaxTTL)
-	}
-	return nil
-}
-
-// forgo drops the MinHold of a lease under which nobody has worked.
-func (l *Lease) forgo() {
+// Forgo drops the MinHold of a lease under which nobody has worked.
+func (l *Lease) Forgo() {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	l.trust.Forgo()
-}
-
-// forgo is for leases of which some are missing. It spares those that were held before.
-func (g *Leases) forgo() {
-	for _, l := range g.leases {
-		if l.Holds() == 1 {
-			l.forgo()
-		}
-	}
 }
 
 // rests ends l, which is being released, and keeps its grant as another lease, if its
@@ -115,7 +58,7 @@ func (l *Lease) rest() *Lease {
 func (l *Lease) leaves() bool {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
-	return l.grant.client.guarantees.Expiry && l.trust.Early(driver.Now())
+	return l.grant.client.expires && l.trust.Early(driver.Now())
 }
 
 // prolong makes the store keep the grant of l for what is left of MinHold, as nobody will renew
@@ -128,7 +71,7 @@ func (l *Lease) prolong(ctx context.Context) error {
 		return nil
 	}
 	_, err := l.grant.remote.Renew(ctx, left)
-	if err == nil || errors.Is(err, ErrLost) {
+	if err == nil || errors.Is(err, driver.ErrLost) {
 		return err
 	}
 	kept := ttl
@@ -165,4 +108,103 @@ func (c *Client) returnLater(l *Lease) <-chan struct{} {
 		})
 	}
 	return l.returned
+}
+
+// keepIdle ends l, which is being released, and keeps its grant as another lease, which
+// nobody has. It reports whether it did.
+func (l *Lease) keepIdle() bool {
+	if !l.grant.reserves() || !l.becomesIdle() {
+		return false
+	}
+	l.tell()
+	return true
+}
+
+func (l *Lease) becomesIdle() bool {
+	c, g := l.grant.client, l.grant
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ln := c.lines[g.name]
+	if ln == nil || !ln.Quiet(l) || c.closed { // whoever waits comes first
+		return false
+	}
+	idle := l.idles()
+	if idle == nil {
+		return false
+	}
+	ln.Hold(idle)
+	c.observer.Kept(l)
+	return true
+}
+
+// idles makes the lease that keeps the grant of l, or returns nil.
+func (l *Lease) idles() *Lease {
+	g := l.grant
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t, ok := l.trust.Idle(driver.Now())
+	if !ok {
+		return nil
+	}
+	idle := &Lease{grant: g, token: l.token, began: l.began, asked: l.asked, resting: true, idle: true, trust: t}
+	g.present = idle
+	l.finish()
+	g.client.sched.WakeAt(&g.item, t.Due())
+	return idle
+}
+
+// reuse returns the lease of a call for a name that is kept, or nil. The caller holds
+// Client.mu, and the client is not closed.
+func (c *Client) reuse(ln *queue, call Call) *Lease {
+	idle := ln.Holder()
+	if idle == nil || !idle.idle || call.Kind != line.Exclusive || !ln.Quiet(idle) || !idle.grant.reserves() {
+		return nil
+	}
+	l := idle.heir(call)
+	if l == nil {
+		return nil
+	}
+	ln.Hold(l)
+	c.observer.Acquired(l, l.began.Sub(call.Began))
+	return l
+}
+
+// heed makes the client give l's grant back when others want it.
+func (c *Client) heed(l *Lease) {
+	if !l.grant.keeps {
+		return
+	}
+	l.grant.remote.OnWanted(func() {
+		unused := l.grant.wanted()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if unused != nil && !c.closed { // Close gives everything back
+			c.returnLater(unused)
+		}
+	})
+}
+
+// wanted notes that others want the name. It returns the lease that has the grant if nobody
+// uses it.
+func (g *grant) wanted() *Lease {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.present.trust.Wanted(driver.Now()) {
+		return g.present
+	}
+	return nil
+}
+
+// ShowIdle notes in what the store shows that this client keeps it and nobody uses it.
+func (c *Client) ShowIdle(info *driver.Info) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ln := c.lines[info.Name]
+	if ln == nil || ln.Holder() == nil || !ln.Holder().idle {
+		return
+	}
+	for i := range info.Holders {
+		h := &info.Holders[i]
+		h.Idle = h.Lease == ln.Holder().grant.id
+	}
 }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/participant"
+	"github.com/pawl-go/pawl/internal/trust"
+)
+
+// Call is what a call asks for, beside its request to the store.
+type Call struct {
+	Asked
+	Began     driver.Instant
+	Terms     trust.Terms
+	Reentrant bool
+}
+
+// Asked is what an observer learns of the call that asked for a lease.
+type Asked struct {
+	Context context.Context // nil if no observer wants it
+	Kind    line.Kind
+	Waits   bool      // it is a call of Acquire, which the observer was told of
+	Behind  *Obstacle // nil if nobody traces
+}
+
+// Acquire waits until it has the lease. A lease beside an error was handed over in the instant in which the caller
+// gave up, and has been given back: the observer knows it. If ctx has ended, its error comes with a
+// *driver.HeldError or a *driver.ClosedError, if it is known what the call has waited for.
+func (c *Client) Acquire(ctx context.Context, req *driver.Request, call Call) (*Lease, error) {
+	place, kept, err := c.join(req, call)
+	if kept != nil || err != nil {
+		return kept, err
+	}
+	defer c.calls.Done()
+	if place != nil {
+		l, err := c.wait(ctx, place)
+		if l != nil || err != nil {
+			return l, err
+		}
+		req = place.Of.req
+	}
+	defer c.answered(req.Name) // also if the store panics
+	if req.Lease == "" {
+		req.Lease = participant.NewID()
+	}
+	if call.Terms.Idle > 0 {
+		req.Keeps, req.Renewed = true, false // what is left of a claim is too little to be kept
+	}
+	grant, err := c.store.Acquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	l := c.lease(req, call, grant)
+	c.settle(l)
+	return l, nil
+}
+
+// TryAcquire asks the store once.
+func (c *Client) TryAcquire(ctx context.Context, req *driver.Request, call Call) (*Lease, error) {
+	here, err := c.enter(req.Name, call)
+	if err != nil {
+		return nil, err
+	}
+	defer c.calls.Done()
+	switch {
+	case here.kept != nil:
+		return here.kept, nil
+	case here.returned != nil:
+	case here.mine != nil && here.mine.Ended() == nil:
+		return nil, here.mine.heldError()
+	}
+	if here.waiting {
+		ctx, cancel := c.UntilClose(ctx)
+		defer cancel()
+		return nil, c.heldBefore(ctx, req.Name)
+	}
+	if here.returned != nil {
+		select {
+		case <-here.returned:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.ctx.Done():
+			return nil, driver.ErrClosed
+		}
+	}
+	req.Lease, req.Keeps = participant.NewID(), call.Terms.Idle > 0
+	grant, err := c.store.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	l := c.lease(req, call, grant)
+	c.settle(l)
+	return l, nil
+}
+
+// inClient is what this client has of a name.
+type inClient struct {
+	kept, mine *Lease          // for this call; the holder in the line
+	returned   <-chan struct{} // closed when a kept lease that does not fit has been given back
+	waiting    bool
+}
+
+// enter lets a call in that does not wait. The caller has to call calls.Done unless it returns
+// an error.
+func (c *Client) enter(name string, call Call) (here inClient, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return here, driver.ErrClosed
+	}
+	c.calls.Add(1)
+	if ln := c.lines[name]; ln != nil {
+		here.kept, here.mine, here.waiting = c.reuse(ln, call), ln.Holder(), ln.Waiting()
+		if here.kept == nil && here.mine != nil && here.mine.idle { // and it does not fit
+			here.returned = c.returnLater(here.mine)
+		}
+	}
+	return here, nil
+}
+
+// heldBefore returns the error of a call that must not overtake the waiters of this
+// client. It names the holder if the store tells it.
+func (c *Client) heldBefore(ctx context.Context, name string) error {
+	held := &driver.HeldError{}
+	held.Info, _ = c.store.Inspect(ctx, name)
+	if err := c.over(ctx); err != nil {
+		return err
+	}
+	return held
+}
+
+// heldError describes the lease as somebody else would see it.
+func (l *Lease) heldError() *driver.HeldError {
+	held := driver.Held{Holder: *l.grant.client.config.Holder, Lease: l.grant.id, Token: l.token}
+	switch k := l.asked.Kind; {
+	case k == line.Shared:
+		held.Shared = true
+	case k > 0:
+		held.Slots = int(k)
+	}
+	held.Acquired = time.Now().Add(-driver.Now().Sub(l.began))
+	return &driver.HeldError{Info: &driver.Info{Name: l.grant.name, Token: held.Token, Holders: []driver.Held{held}}}
+}
+
+// Again serves a call that is made under the context of l, on the same name. It returns
+// l with one more hold, or an error if it cannot add one: the caller would wait for
+// itself or, behind a writer, for a waiter that waits for the caller. It returns
+// neither if l has just ended.
+func (l *Lease) Again(call Call) (*Lease, error) {
+	k, mine := call.Kind, l.asked.Kind
+	serves := k == mine || k == line.Shared && mine == line.Exclusive
+	advice := ""
+	switch {
+	case call.Reentrant && serves:
+		if l.hold() {
+			return l, nil
+		}
+		return nil, nil
+	case k == line.Exclusive && mine == line.Shared:
+		advice = " (acquire the exclusive lease first and Downgrade it, or release the shared one before)"
+	case !serves:
+		advice = " (release it first, as it is of another kind)"
+	default:
+		advice = " (use the option Reentrant to acquire it again)"
+	}
+	return nil, fmt.Errorf("the context of this call is that of lease %s on the same name, so the call would wait for itself%s: %w", l.grant.id, advice, l.heldError())
+}
+
+// hold adds one hold, unless the lease has ended.
+func (l *Lease) hold() bool {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.Hold()
+}
+
+// Waiters describes the waiters for name that have not asked the store.
+func (c *Client) Waiters(name string) (all []driver.Waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ln := c.lines[name]
+	if ln == nil {
+		return nil
+	}
+	now, wall := driver.Now(), time.Now().Round(0)
+	for p := range ln.All() {
+		w := p.Of
+		all = append(all, driver.Waiter{
+			Holder: *c.config.Holder, Lease: w.lease, Since: wall.Add(w.call.Began.Sub(now)), Why: w.call.Terms.Why,
+			Shared: w.call.Kind == line.Shared, Slots: max(0, int(w.call.Kind)), Holds: w.holds, Local: true,
+		})
+	}
+	return all
+}

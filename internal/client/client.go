@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package client has the leases of a client of package pawl: the line of its own waiters, hand-over from one of them
+// to the next, renewals, loss, parked leases and Close. Package trust decides what may be believed of a lease, and
+// package line whose turn it is; this package carries that out. Package participant talks to the store.
+//
+// Package pawl adds what users see: names and options that are checked, contexts, errors and observers.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
+	"github.com/pawl-go/pawl/internal/schedule"
+)
+
+// Client has the leases of one client of a store.
+type Client struct {
+	// Locks are taken in this order: Client.mu, which guards the lines and the list of
+	// grants; grant.mu, which guard a grant and its leases; and those within sched,
+	// renewals, the observer, the participant and random, under which no other code is called.
+	// None is held during a request to the store, the cancelling of a context or a call
+	// of an observer, and no function returns with one held.
+
+	store     *participant.Participant // set before connected is
+	expires   bool                     // the store ends leases
+	connected atomic.Bool
+	config    Config
+	observer  Observer
+	sched     *schedule.Schedule[*grant]
+	renewals  *schedule.Workers[*grant]
+	random    *random
+	measured  atomic.Bool // how long an answer takes, as the first grants took long
+
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+	calls      sync.WaitGroup // of Acquire and Try; Add under mu, while not closed
+	background sync.WaitGroup // repetitions of Release
+
+	mu     sync.Mutex // guards the fields below
+	closed bool
+	lines  map[string]*queue
+	grants *grant // the first in the list of those not given back yet
+
+	ended    chan struct{} // closed when Close has ended, with closeErr
+	closeErr error
+}
+
+// Config is what a client needs of its owner.
+type Config struct {
+	Holder   *driver.Holder
+	Observer Observer
+	News     func(driver.News)
+	NotEnded func(error)
+	Wrap     func(op, name string, err error) error // makes an error for users
+	// Caller returns the holder that a call is on record as, and its context, if the observer wants that.
+	Caller func(ctx context.Context) (*driver.Holder, context.Context)
+}
+
+// Observer is told what happens to leases. It must not block, and calls nothing of the client.
+type Observer interface {
+	Acquired(l *Lease, waited time.Duration)
+	Renewed(l *Lease, took, left, ttl time.Duration)
+	Suspect(l *Lease, err error, left time.Duration)
+	Lost(l *Lease, err error)
+	Released(l *Lease, err error)
+	Kept(l *Lease)                    // released, and kept for the next call
+	Answered(took, ttl time.Duration) // the store has, for leases of ttl
+}
+
+// New returns a client without a store.
+func New(config Config) *Client {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Client{
+		config: config, observer: config.Observer, random: newRandom(config.Holder),
+		ctx: ctx, cancel: cancel, ended: make(chan struct{}), lines: make(map[string]*queue),
+		sched: schedule.New((*grant).wake), renewals: schedule.NewWorkers(maxRenewals, (*grant).renew),
+	}
+}
+
+// Use makes store the client's, which closes it. It is called once, before any other method but those that need no
+// store.
+func (c *Client) Use(store driver.Store) {
+	c.store = participant.New(store, participant.Options{
+		Random: c.random.another(), News: c.config.News, NotEnded: c.config.NotEnded,
+	})
+	c.expires = c.store.Caps().Expiry
+	c.connected.Store(true)
+}
+
+// Connected reports whether the client has a store.
+func (c *Client) Connected() bool { return c.connected.Load() }
+
+// Store returns the client's half of its store.
+func (c *Client) Store() *participant.Participant { return c.store }
+
+// Closed returns a channel that is closed when Close has begun.
+func (c *Client) Closed() <-chan struct{} { return c.ctx.Done() }
+
+// IsClosed reports whether Close has begun.
+func (c *Client) IsClosed() bool { return c.ctx.Err() != nil }
+
+// Spread returns a random duration in [0, d).
+func (c *Client) Spread(d time.Duration) time.Duration { return c.random.spread(d) }
+
+// Go runs f in the background, in a context that ends with Close, which waits for f. It reports false if the client
+// is closed.
+func (c *Client) Go(f func(ctx context.Context)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.background.Go(func() { f(c.ctx) })
+	}
+	return !c.closed
+}
+
+// UntilClose returns a copy of ctx that ends when the client is closed.
+func (c *Client) UntilClose(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Done() == nil {
+		return participant.Lent(ctx, c.ctx), func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Close gives all leases back, waits for what runs in the background, and closes the store. A second call waits for the
+// first and returns the same.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if first {
+		c.closeErr = c.end()
+		close(c.ended)
+	}
+	<-c.ended
+	return c.closeErr
+}
+
+func (c *Client) end() error {
+	if c.Connected() {
+		c.store.Stop()
+	}
+	c.cancel()
+	calls := make(chan struct{})
+	go func() {
+		c.calls.Wait()
+		close(calls)
+	}()
+	select {
+	case <-calls:
+	case <-time.After(closeGrace): // a part of the store hangs
+	}
+	all := closing{begun: make(map[*Lease]bool)}
+	all.giveBack(c.allOpen())
+	<-calls
+	all.giveBack(c.allOpen()) // what they have left
+	errs := all.wait()
+	c.sched.Stop()
+	c.renewals.Close()
+	c.background.Wait()
+	if c.store != nil {
+		errs = append(errs, c.store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	// closeGrace is how long Close gives the calls to end with ErrClosed, before it ends the
+	// leases, in whose contexts some of them wait.
+	closeGrace = 100 * time.Millisecond
+
+	// maxCloseErrors bounds the leases whose errors Close returns.
+	maxCloseErrors = 8
+)
+
+// closing gives back the leases that are still held, until closeTimeout is over. The others only
+// end here.
+type closing struct {
+	begun map[*Lease]bool
+	wg    sync.WaitGroup
+
+	mu   sync.Mutex // guards the fields below
+	errs []error
+	more int
+}
+
+// giveBack begins to give back leases, all at a time: those that a part of the store does not
+// answer must not take the time of the others.
+func (cl *closing) giveBack(leases []*Lease) {
+	for _, l := range leases {
+		if !cl.begun[l] {
+			cl.begun[l] = true
+			cl.wg.Go(func() { cl.release(l) })
+		}
+	}
+}
+
+func (cl *closing) release(l *Lease) {
+	for l.Holds() > 1 {
+		l.Release(context.Background()) // a hold fewer
+	}
+	err := l.Release(context.Background())
+	if err == nil || errors.Is(err, driver.ErrLost) {
+		return
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if len(cl.errs) < maxCloseErrors {
+		cl.errs = append(cl.errs, err)
+	} else {
+		cl.more++
+	}
+}
+
+func (cl *closing) wait() []error {
+	cl.wg.Wait()
+	if cl.more > 0 {
+		return append(cl.errs, fmt.Errorf("%d more leases could not be given back: they end with their TTL", cl.more))
+	}
+	return cl.errs
+}
+
+// allOpen returns the leases that have not been given back yet. Of a client that is closed
+// none is handed over, and none is added but by calls under way.
+func (c *Client) allOpen() []*Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var leases []*Lease
+	for g := c.grants; g != nil; g = g.next {
+		g.mu.Lock()
+		leases = append(leases, g.present)
+		g.mu.Unlock()
+	}
+	return leases
+}

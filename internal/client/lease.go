@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/trust"
+)
+
+// Lease is one lease of the client. The zero Lease, and nil, have ended.
+type Lease struct {
+	grant *grant
+	token driver.Token
+	began driver.Instant // when this client learned of the grant
+	asked Asked
+	// resting: nobody has the lease; it keeps the grant until MinHold is over.
+	resting bool
+	// idle: the same, until a call of this client reuses the grant. reused: it was so before.
+	idle, reused bool
+	returned     chan struct{} // of returnLater; guarded by Client.mu
+
+	// Guarded by grant.mu.
+	trust  trust.Lease
+	done   chan struct{} // nil if nobody has asked for it
+	bound  map[Bound]struct{}
+	given  bool // Release has ended, with relErr
+	relErr error
+	back   chan struct{} // closed when given is set; nil if nobody waits for that
+}
+
+// Bound is what ends with a lease, such as a context.
+type Bound interface{ End(cause error) }
+
+// Zero reports whether l is no lease that a call has returned.
+func (l *Lease) Zero() bool { return l == nil || l.grant == nil }
+
+// Client returns the client that has the lease.
+func (l *Lease) Client() *Client { return l.grant.client }
+
+// Name returns the name that the lease is for.
+func (l *Lease) Name() string { return l.grant.name }
+
+// ID returns the id of the grant.
+func (l *Lease) ID() string { return l.grant.id }
+
+// Token returns the fencing token.
+func (l *Lease) Token() driver.Token { return l.token }
+
+// Began returns when this client learned of the grant.
+func (l *Lease) Began() driver.Instant { return l.began }
+
+// Asked returns what the call asked for.
+func (l *Lease) Asked() Asked { return l.asked }
+
+// Reused reports whether the client had kept the grant, and has not asked the store.
+func (l *Lease) Reused() bool { return l.reused }
+
+// Done returns a channel that is closed when the lease has ended.
+func (l *Lease) Done() <-chan struct{} {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.trust.Ended() != nil {
+			close(l.done)
+		}
+	}
+	return l.done
+}
+
+// State returns the state of the lease. It looks at the clock.
+func (l *Lease) State() trust.State {
+	l.check()
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.State()
+}
+
+// Ended returns why the lease has ended, or nil. It looks at the clock.
+func (l *Lease) Ended() error {
+	l.check()
+	return l.ended()
+}
+
+// Cause returns why the lease has ended, or nil, without a look at the clock.
+func (l *Lease) Cause() error { return l.ended() }
+
+// Deadline returns when the lease ends unless it is renewed before, or trust.Never.
+func (l *Lease) Deadline() driver.Instant {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.Deadline()
+}
+
+// Holds returns how many holds the lease has.
+func (l *Lease) Holds() int {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.Holds()
+}
+
+// Files returns the open files that a child process must inherit.
+func (l *Lease) Files() []*os.File {
+	if !l.grant.remote.Inherits() || !l.keep() {
+		return nil
+	}
+	return l.grant.remote.Files()
+}
+
+// Progress notes that the work goes on.
+func (l *Lease) Progress() {
+	l.check()
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	l.trust.Report(driver.Now())
+}
+
+// Bind makes b end with the lease. It reports false if the lease has ended.
+func (l *Lease) Bind(b Bound) bool {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	if l.trust.Ended() != nil {
+		return false
+	}
+	if l.bound == nil {
+		l.bound = make(map[Bound]struct{})
+	}
+	l.bound[b] = struct{}{}
+	return true
+}
+
+// Unbind ends what Bind has begun.
+func (l *Lease) Unbind(b Bound) {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	delete(l.bound, b)
+}
+
+// Guard binds a transaction to the lease.
+func (l *Lease) Guard(ctx context.Context, tx any) error {
+	err := l.Ended()
+	switch guards := l.grant.remote.Guards(); {
+	case !guards && err == nil:
+		return fmt.Errorf("this store is not a database whose transactions a lease can guard; send the Token with each write instead: %w", errors.ErrUnsupported)
+	case !guards:
+		return err
+	case err == nil && !l.keep(): // else the lease is not handed over without the store from now on
+		if err = l.ended(); err == nil {
+			err = driver.ErrReleased
+		}
+	}
+	return l.grant.remote.Guard(ctx, tx, err)
+}
+
+// Release gives the lease back, or hands it over, or parks it. Its errors are for users. A second call waits for the first
+// and returns the same.
+func (l *Lease) Release(ctx context.Context) error {
+	switch giving, back := l.letGo(); giving {
+	case trust.Fewer:
+		l.check()
+		if err := l.ended(); err != nil {
+			return l.wrap("release", err)
+		}
+		return nil
+	case trust.Again:
+		// Not a mutex: a call that waits here waits for the store, and a test in a
+		// bubble of fake time must be able to see that.
+		<-back
+		return l.relErr
+	}
+	err := errPanic
+	defer func() { l.gone(err) }() // also if a store panics: Close waits for this
+	if l.rests() {
+		l.tell()
+		err = nil
+		return nil
+	}
+	if l.handOver() || l.keepIdle() {
+		err = nil
+		return nil
+	}
+	defer l.grant.client.forget(l.grant)
+	err = l.release(ctx)
+	return err
+}
+
+var errPanic = errors.New("the call of Release that was to give the lease back has panicked")
+
+func (l *Lease) release(ctx context.Context) error {
+	c := l.grant.client
+	l.check()
+	left := l.leaves()
+	// The lease ends here, before the request to the store. From now on no late renewal
+	// can revive it.
+	ended := l.end()
+	if !ended {
+		// The lease was lost, but the store may still have it: free the name for the
+		// others.
+		_ = l.grant.remote.Release(ctx)
+		return l.wrap("release", l.ended())
+	}
+	var err error
+	if left {
+		err = l.prolong(c.store.Bounded(ctx))
+	} else {
+		err = l.grant.remote.Release(ctx)
+	}
+	if err != nil {
+		err = l.wrap("release", err)
+	}
+	c.leave(l)
+	if !l.idle { // else it was released before
+		c.observer.Released(l, err)
+	}
+	return err
+}
+
+func (l *Lease) wrap(op string, err error) error {
+	return l.grant.client.config.Wrap(op, l.grant.name, err)
+}
+
+// letGo takes back one hold. If another call releases the lease already, it also
+// returns a channel that is closed when that call has ended.
+func (l *Lease) letGo() (trust.Giving, <-chan struct{}) {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	giving := l.trust.Release()
+	if giving == trust.Again && l.back == nil {
+		l.back = make(chan struct{})
+		if l.given {
+			close(l.back)
+		}
+	}
+	return giving, l.back
+}
+
+// gone records that the release has ended with the result err.
+func (l *Lease) gone(err error) {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	l.given, l.relErr = true, err
+	if l.back != nil {
+		close(l.back)
+	}
+}
+
+// keep makes sure that the grant is not handed over. It reports false if the lease has
+// ended.
+func (l *Lease) keep() bool {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.Keep()
+}
