@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/command"
+	_ "github.com/pawl-go/pawl/cmd/pawl/internal/fewfiles" // first
 )
 
 func main() {

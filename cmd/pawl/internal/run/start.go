@@ -5,6 +5,7 @@ package run
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -17,6 +18,13 @@ import (
 // lookPath returns the executable file of a command.
 func lookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
+	if _, set := os.LookupEnv("PATH"); !set && errors.Is(err, exec.ErrNotFound) && !strings.Contains(name, "/") {
+		for _, dir := range []string{"/bin", "/usr/bin"} { // as execvp(3) has it
+			if there, ok := exec.LookPath(dir + "/" + name); ok == nil {
+				return there, nil
+			}
+		}
+	}
 	switch {
 	case err == nil:
 		return path, nil
