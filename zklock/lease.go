@@ -248,7 +248,7 @@ func (n *node) noteAcquired(ctx context.Context, at time.Time) {
 	})
 }
 
-// End implements driver.Store. What it could not delete, it deletes in the background.
+// End implements driver.Store.
 func (s *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bool, err error) {
 	n := s.nodeOf(ref)
 	if n == nil || n.s.isDead() {
@@ -269,7 +269,6 @@ func (s *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 	case n.s.isDead():
 		return false, nil
 	default:
-		n.clearing.Do(func() { n.s.store.work.Go(n.clear) })
 		return false, failure(ctx, err, true)
 	}
 	if was && !found {

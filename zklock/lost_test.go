@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -247,8 +248,12 @@ func TestSilentNewSession(t *testing.T) {
 	const ttl = 5 * time.Second
 	d := openURL(t, e.url(), ttl)
 	c := clientOf(t, d.wire, ttl)
-	l, err := c.TryAcquire(t.Context(), "silent")
+	// A renewal would tell, too.
+	l, err := c.TryAcquire(t.Context(), "silent", pawl.NoRenew())
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.TryAcquire(t.Context(), "renewed"); err != nil {
 		t.Fatal(err)
 	}
 	old := firstSession(d)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"path"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -40,7 +39,6 @@ type node struct {
 	sure     error          // likewise; errYoung from the first use on
 	deleting bool           // a request to delete it has been sent
 	gone     bool           // it was there, and is not any more
-	clearing sync.Once      // begins clear
 
 	// Guarded by session.mu.
 	name    string            // once it is known to have been made

@@ -106,7 +106,13 @@ func TestMinHoldOfAClosedClient(t *testing.T) {
 				if err := mine.Close(); err != nil || time.Since(began) > 0 {
 					t.Errorf("Close: %v, after %v", err, time.Since(began))
 				}
-				release(t, acquire(t, open(t, s.Participant(), nil), "a"))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				next, err := open(t, s.Participant(), nil).Acquire(ctx, "a")
+				if err != nil {
+					t.Fatalf("the name is never free: %v", err)
+				}
+				release(t, next)
 				if got := time.Since(began); got != c.want {
 					t.Errorf("the name was free after %v, want %v", got, c.want)
 				}

@@ -4,8 +4,10 @@ package participant
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -43,5 +45,18 @@ func TestNoLookAfterTheCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		look("when the client is closed", context.Background(), 1, false)
+	})
+}
+
+// A call whose time is over returns that, and not the end of the wait, which comes later.
+func TestTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(&sighted{script: &script{ask: func(*driver.Request) (driver.Answer, error) { return driver.Answer{Free: -1}, nil }}}, Options{})
+		defer p.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := p.Acquire(ctx, &driver.Request{Name: "a", Lease: "y", TTL: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire = %v; want that its time is over", err)
+		}
 	})
 }

@@ -46,7 +46,7 @@ func (p *Participant) await(ctx context.Context, req *driver.Request) (*Lease, e
 	}
 	err := a.giveUp(*f)
 	if ctx.Err() != nil && err != errAgain {
-		err = l.gaveUp(err)
+		err = l.gaveUp(ctx, err)
 	}
 	return nil, err
 }
