@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
 const freeFor = 3 * time.Second // see lookEvery
@@ -31,17 +32,16 @@ func TestPausedWaiters(t *testing.T) {
 				return req
 			}
 			g := take(t, a, req())
-			links, cut := make([]*drivertest.Link, paused/each), make([]*waiting, paused)
+			links, cut := make([]*linked, paused/each), make([]*waiting, paused)
 			for i := range links {
-				links[i] = drivertest.NewLink(t, r.Addr)
-				s := openThrough(t, links[i], longOptions()).party
+				links[i] = openThrough(t, drivertest.NewLink(t, r.Addr), longOptions())
 				for j := range each {
-					cut[each*i+j] = wait(t, r, s, req())
+					cut[each*i+j] = wait(t, r, links[i].party, req())
 				}
 			}
 			next, last := wait(t, r, b, req()), wait(t, r, c, req())
-			for _, link := range links {
-				link.Set(drivertest.BlackHole)
+			for _, s := range links {
+				s.link.Set(drivertest.BlackHole)
 			}
 			began := driver.Now()
 			release(t, g)
@@ -61,8 +61,19 @@ func TestPausedWaiters(t *testing.T) {
 			g = last.granted(time.Minute)
 
 			late := wait(t, r, b, req())
-			for _, link := range links {
-				link.Set(drivertest.Healthy)
+			sessions := make([]conn.Session, len(links))
+			for i, s := range links {
+				sessions[i], _ = s.server.Session("")
+				s.link.Set(drivertest.Resets)
+				s.link.Set(drivertest.Healthy)
+			}
+			for i, s := range links { // a waiter that has no subscription is passed over, and comes back at its next look
+				if !eventually(time.Minute, func() bool {
+					now, _ := s.server.Session("")
+					return now != conn.Session{} && now != sessions[i]
+				}) {
+					t.Fatalf("client %d of those that were paused has no new subscription", i)
+				}
 			}
 			if !eventually(time.Minute, func() bool { return queueLen(r, "deploy") == paused+1 }) {
 				t.Fatalf("%d are in the queue; want all that were paused, and one that came after them", queueLen(r, "deploy"))
