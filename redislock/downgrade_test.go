@@ -61,6 +61,38 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 	}
 }
 
+// TestDowngradeAdmits: a downgrade grants the lock to a reader at the head of the queue in the same step, also if that
+// does not look again.
+func TestDowngradeAdmits(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	g := take(t, openLong(t, r), long("deploy"))
+	waits, err := NewStore(t.Context(), r.url(), longOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waits.Close()
+	waits.Listen(func(driver.Event) {})
+	ready, stop := waits.Hear("deploy")
+	defer stop()
+	select {
+	case <-ready:
+	case <-time.After(patience):
+		t.Fatal("there is no subscription")
+	}
+	req := reading(long("deploy"))
+	req.Queue = true
+	ans, err := waits.Ask(t.Context(), req)
+	if err != nil || ans.Granted {
+		t.Fatalf("Ask = %v, %v; want a place in the queue", ans.Granted, err)
+	}
+	lowered(t, g, long("deploy"))
+	ref := driver.Ref{Name: req.Name, Lease: req.Lease, Shared: true, Handle: ans.Handle}
+	if found, err := waits.End(t.Context(), ref, driver.End{}); err != nil || !found {
+		t.Errorf("End = %v, %v; want that the reader had the lock", found, err)
+	}
+}
+
 // TestDowngradeOfALostLease: once Downgrade has said that the lease is lost, so does all
 // else.
 func TestDowngradeOfALostLease(t *testing.T) {

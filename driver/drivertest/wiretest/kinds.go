@@ -159,6 +159,7 @@ func (e *env) oneExpires(kind func(*driver.Request) *driver.Request) {
 		_, err := p.Renew(e.ctx, p.ref(short), time.Microsecond)
 		return lost(err), err
 	})
+	p.gone(short)
 	other.renew(long, e.h.Long)
 	e.held(long)
 	next := kind(e.request())
