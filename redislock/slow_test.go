@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// A lease lives as long as the server answers within a fifth of the TTL. After a quarter the connection counts as dead.
+// A lease lives as long as the server answers within a third of the TTL.
 func TestLeaseLivesOnASlowLink(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
-	drivertest.SlowLink(t, startServer(t).Addr, ttl, ttl/5, func(addr string) (*pawl.Client, error) {
+	drivertest.SlowLink(t, startServer(t).Addr, ttl, ttl*3/10, func(addr string) (*pawl.Client, error) {
 		return Open(context.Background(), "redis://"+addr, &Options{Options: pawl.Options{TTL: ttl}, AssumeNew: true, ConnectTimeout: patience})
 	})
 }

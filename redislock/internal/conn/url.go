@@ -210,8 +210,9 @@ func (p *Place) ask(c *rueidis.ClientOption, addr string) {
 
 // tune sets how the connection is used. There is one for all requests and one more
 // while scripts are loaded. Giving up a request must not close the connection, as the
-// release of the request has to follow it there. A connection without answers is given
-// up within a third of a TTL, so that time is left to renew on a new one.
+// release of the request has to follow it there. A renewal waits for a third of the TTL,
+// so a connection is given up when an answer takes longer than that, and early enough to
+// renew on a new one.
 func (p *Place) tune() {
 	ttl := p.TTL
 	if ttl == 0 {
@@ -223,7 +224,7 @@ func (p *Place) tune() {
 		c.Dialer.Timeout = p.ConnectTimeout
 	}
 	c.Dialer.KeepAlive = min(max(ttl/10, 100*time.Millisecond), time.Second)
-	c.ConnWriteTimeout = min(max(ttl/4, 500*time.Millisecond), 5*time.Second)
+	c.ConnWriteTimeout = min(max(ttl*2/5, 500*time.Millisecond), 2*pawl.DefaultTTL/5)
 	c.ForceSingleClient = true
 	c.AlwaysPipelining = true
 	c.PipelineMultiplex = -1
