@@ -90,19 +90,23 @@ type ClosedError struct {
 	Left   time.Duration // for how much longer
 	MaxTTL time.Duration // of the store, which is why it takes so long; 0 if the error does not say
 	SetBy  *Holder       // who has set MaxTTL; nil if that is not known
+	Do     string        // what ends that at once, in one clause; empty if the error does not say
 }
 
 func (e *ClosedError) Error() string {
 	s := fmt.Sprintf("%v: it has restarted, has lost its data or is another one, and grants nothing for another %v, until leases that it may have forgotten have ended",
 		ErrUnavailable, ForPeople(e.Left))
-	if e.MaxTTL == 0 {
-		return s
+	if e.MaxTTL != 0 {
+		s += fmt.Sprintf(" (they last for %v at most", ForPeople(e.MaxTTL))
+		if e.SetBy != nil {
+			s += ", as set by " + e.SetBy.String()
+		}
+		s += ")"
 	}
-	s += fmt.Sprintf(" (they last for %v at most", ForPeople(e.MaxTTL))
-	if e.SetBy != nil {
-		s += ", as set by " + e.SetBy.String()
+	if e.Do != "" {
+		s += ": " + e.Do
 	}
-	return s + ")"
+	return s
 }
 
 // Is makes errors.Is(err, ErrUnavailable) true.

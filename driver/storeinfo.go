@@ -13,9 +13,9 @@ type StoreInfo struct {
 	// SetBy is who has set MaxTTL; nil if that is not known.
 	SetBy *Holder
 	// Closed is for how much longer the store grants nothing, as it may have forgotten
-	// leases that last until then. Why gives the cause in one clause.
-	Closed time.Duration
-	Why    string
+	// leases that last until then. Why gives the cause in one clause, and Do what ends that at once.
+	Closed  time.Duration
+	Why, Do string
 }
 
 // News is one thing that happened to a store. One of Step, Closed and Silent is set.

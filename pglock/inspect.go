@@ -148,6 +148,7 @@ func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	info := &driver.StoreInfo{MaxTTL: micros(a.row[1]), SetBy: storekit.Signed(string(a.row[2]))}
 	if left := micros(a.row[3]); left > 0 {
 		info.Closed, info.Why = left, string(a.row[4])
+		info.Do = "if no lease from before is held any more, pglock.Bless (pawl bless) opens it at once"
 	}
 	return info, nil
 }

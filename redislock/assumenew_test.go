@@ -6,6 +6,7 @@ package redislock
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -22,8 +23,9 @@ func TestAssumeNew(t *testing.T) {
 	release(t, take(t, open(t, servers.StoreURL(r.Redis), longOptions()), long("deploy")))
 
 	r = startServer(t)
-	if _, err := open(t, r.url(), longOptions()).TryAcquire(t.Context(), long("deploy")); !errors.As(err, new(*driver.ClosedError)) {
-		t.Fatalf("TryAcquire on a new server = %v; want ClosedError", err)
+	_, err := open(t, r.url(), longOptions()).TryAcquire(t.Context(), long("deploy"))
+	if !errors.As(err, new(*driver.ClosedError)) || !strings.Contains(err.Error(), "redislock.Bless") {
+		t.Fatalf("TryAcquire on a new server = %v; want a ClosedError that says what to do", err)
 	}
 	if _, err := open(t, r.url(), fresh).TryAcquire(t.Context(), long("deploy")); !errors.As(err, new(*driver.ClosedError)) {
 		t.Errorf("TryAcquire on a server that has a record = %v; want ClosedError", err)

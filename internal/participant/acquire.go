@@ -216,7 +216,7 @@ func (p *Participant) try(ctx context.Context, req *driver.Request) (*Lease, err
 func (p *Participant) closedFor(ctx context.Context, ans driver.Answer) error {
 	err := &driver.ClosedError{Left: ans.Closed}
 	if info, no := p.store.Describe(ctx); no == nil {
-		err.MaxTTL, err.SetBy = info.MaxTTL, info.SetBy
+		err.MaxTTL, err.SetBy, err.Do = info.MaxTTL, info.SetBy, info.Do
 	}
 	return err
 }

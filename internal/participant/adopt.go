@@ -54,7 +54,7 @@ func open(ctx context.Context, store driver.Store) error {
 		return looked(err)
 	}
 	if info.Closed > 0 {
-		return &driver.ClosedError{Left: info.Closed, MaxTTL: info.MaxTTL, SetBy: info.SetBy}
+		return &driver.ClosedError{Left: info.Closed, MaxTTL: info.MaxTTL, SetBy: info.SetBy, Do: info.Do}
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (p *Participant) obstacle(ctx context.Context, name string, me *driver.Hold
 		return held
 	}
 	if is, err := p.store.Describe(ctx); err == nil && is.Closed > 0 {
-		return &driver.ClosedError{Left: is.Closed, MaxTTL: is.MaxTTL, SetBy: is.SetBy}
+		return &driver.ClosedError{Left: is.Closed, MaxTTL: is.MaxTTL, SetBy: is.SetBy, Do: is.Do}
 	}
 	return nil
 }

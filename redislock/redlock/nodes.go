@@ -247,6 +247,7 @@ func (d *Driver) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	}
 	if len(d.members)-closed < d.quorum {
 		info.Closed = d.quorumth(waits)
+		info.Do = "if no lease from before is held any more, redlock.Bless (pawl bless) opens them at once"
 		info.Why = fmt.Sprintf("%d of %d nodes have restarted, have lost their data or are other servers, and may have forgotten leases", closed, len(d.members))
 	}
 	return info, nil

@@ -65,6 +65,7 @@ func (s *Server) state(ctx context.Context, keys []string, read func(rueidis.Red
 func (s State) Info() *driver.StoreInfo {
 	info := &driver.StoreInfo{MaxTTL: s.TTL, SetBy: s.Holder(), Closed: s.Closed}
 	if s.Closed > 0 {
+		info.Do = "if no lease from before is held any more, redislock.Bless (pawl bless) opens it at once"
 		info.Why = "it has restarted, has lost its data or is another server, and may have forgotten leases"
 	}
 	return info
