@@ -47,7 +47,7 @@ func TestAcquireRefused(t *testing.T) {
 	for _, c := range []struct{ store, want string }{
 		{"zk://" + startZooKeeper(t) + "/locks?tick_time=200ms", "in ZooKeeper a lease ends with the session"},
 		{redlock, "with redlock only the process"},
-		{"redis://" + startRedis(t) + "?mode=efficiency&max_ttl=1s", "with ?mode=efficiency a lease is renewed by"},
+		{"redis://" + startRedis(t) + "?mode=efficiency&max_ttl=1s", "with ?mode=efficiency only the process"},
 	} {
 		for _, words := range []string{"acquire deploy -n --ttl 1s", "renew deploy --lease x --ttl 1s", "release deploy --lease x"} {
 			p := w.pawl(append(strings.Fields(words), "-s", c.store)...)

@@ -124,7 +124,7 @@ func TestSlowLists(t *testing.T) {
 	if _, err := s.Do("DEBUG", "SLEEP", "3.5"); err != nil {
 		t.Fatal(err)
 	}
-	const text = "the list takes "
+	const text = "listing takes "
 	w.until("watch tells", func() bool { return strings.Contains(watch.stderr(), text) })
 	if strings.Count(watch.stderr(), text) > 1 {
 		t.Errorf("told more than once: %s", watch.stderr())

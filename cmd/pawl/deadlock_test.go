@@ -52,8 +52,8 @@ func TestDeadlock(t *testing.T) {
 			waits("a lock", "b")
 			doctor := w.pawl("doctor", "-s", url)
 			<-doctor.done
-			if got := strings.Join(strings.Fields(doctor.stdout()), " "); !strings.Contains(got, `WARNING a deadlock, these wait for each other: `) ||
-				!strings.Contains(got, ` waits for "b", which `) || !strings.Contains(got, ` waits for "a lock", which `) || !strings.Contains(got, "-> end one of them, or its lock: pawl break 'a lock' --lease ") {
+			if got := strings.Join(strings.Fields(doctor.stdout()), " "); !strings.Contains(got, `WARNING deadlock: `) ||
+				!strings.Contains(got, ` waits for "b", which `) || !strings.Contains(got, ` waits for "a lock", which `) || !strings.Contains(got, "-> end one of these processes, or break its lease: pawl break 'a lock' --lease ") {
 				t.Errorf("doctor: %s", got)
 			}
 			b.signal(syscall.SIGTERM)

@@ -304,7 +304,7 @@ func TestCandidateAndOutage(t *testing.T) {
 	p := w.pawl("elect", "boss", "-s", "redis://"+addr+"?mode=efficiency", "--ttl", "1s", "--", "touch", filepath.Join(w.dir, "led"))
 	w.until("it waits", func() bool { return p.ended() || strings.Contains(p.stderr(), "waiting") })
 	ask("CLIENT PAUSE 3000 ALL")
-	w.until("it hears of the outage", func() bool { return p.ended() || strings.Contains(p.stderr(), "standing for election again") })
+	w.until("it hears of the outage", func() bool { return p.ended() || strings.Contains(p.stderr(), "waiting to lead again") })
 	if p.ended() {
 		t.Fatalf("the candidate has ended: %v, stderr %q", p.err, p.stderr())
 	}

@@ -51,7 +51,7 @@ func TestMaxTTL(t *testing.T) {
 	if again.stderr() != "" {
 		t.Errorf("it says %q, though its URL has all", again.stderr())
 	}
-	w.diagnosis(store, 2, "max-ttl: the longest --ttl is 2m0s, set by ..., and this URL lacks ?max_ttl=2m0s: programs with it are refused")
+	w.diagnosis(store, 2, "max-ttl: the longest --ttl is 2m0s, set by ..., but this URL lacks ?max_ttl=2m0s, so programs that use it are refused")
 	w.diagnosis(store+"?max_ttl=3m", 0)
 	late := run("", "job", "true")
 	late.end(exit.Config)

@@ -35,7 +35,7 @@ func TestWaitingForAStoreThatIsGone(t *testing.T) {
 					return strings.Contains(p.stderr(), text)
 				}
 			}
-			w.until("it says that the store does not answer", said("\npawl: waiting for \"x\": redis://"+link.Addr()+" does not answer, for "))
+			w.until("it says that the store does not answer", said("\npawl: waiting for \"x\": redis://"+link.Addr()+" does not answer; silent for "))
 			w.until("the events say for how long", func() bool { return strings.Contains(w.read("ev"), `"unanswered":`) })
 			link.Set(drivertest.Healthy)
 			w.until("it says that the store answers", said(" answers again, after "))

@@ -152,7 +152,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"-s", "reids://x"}, exit.Config, "did you mean redis://?"},
 		{[]string{"-s", "valkey://x"}, exit.Config, "did you mean redis://?"},
 		{[]string{"-s", "pgsql://x"}, exit.Config, "write it as in postgres://USER@HOST:PORT/DATABASE"},
-		{[]string{"-s", ""}, exit.Misuse, "is a variable of your script empty?"},
+		{[]string{"-s", ""}, exit.Misuse, "is a variable in your script unset?"},
 		{[]string{"--tls-cert", w.dir + "/none"}, exit.Misuse, "name both files"},
 		{[]string{"--tls-key", w.dir + "/none"}, exit.Misuse, "name both files"},
 		{[]string{"--tls-cert", write("cert", "", 0o600), "--tls-key", w.dir + "/cert"}, exit.Config, "in PEM"},

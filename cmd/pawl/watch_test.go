@@ -133,7 +133,7 @@ func TestWatch(t *testing.T) {
 			for _, p := range []*proc{text, all, one} {
 				p.signal(syscall.SIGINT)
 				p.end(-int(syscall.SIGINT))
-				if got := p.stderr(); got != "" && !strings.HasPrefix(got, "pawl: the list takes ") { // of a busy machine
+				if got := p.stderr(); got != "" && !strings.HasPrefix(got, "pawl: listing takes ") { // of a busy machine
 					t.Errorf("stderr is %q", got)
 				}
 			}

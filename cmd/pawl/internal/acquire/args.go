@@ -39,21 +39,21 @@ type Args struct {
 // WaitFlags says for how long to wait.
 func (a *Args) WaitFlags(fs *pflag.FlagSet) {
 	a.canWait = true
-	fs.VarP((*cli.Duration)(&a.Wait), "wait", "w", "wait at most this `DURATION` for the lock, such as 5m; 5 is five seconds (default for ever, as long as the store answers)")
-	fs.BoolVarP(&a.NoWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
+	fs.VarP((*cli.Duration)(&a.Wait), "wait", "w", "wait at most this `DURATION`, such as 5m; a plain number is seconds (default: forever, while the store answers)")
+	fs.BoolVarP(&a.NoWait, "no-wait", "n", false, "do not wait; the same as --wait 0")
 	fs.BoolVar(&a.InDeadlock, "wait-in-deadlock", false, "keep waiting in a deadlock")
 }
 
 // KindFlags says of which kind the lease is.
 func (a *Args) KindFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&a.Shared, "shared", false, "share the lock with others that share it, as readers do")
-	fs.IntVar(&a.Slots, "slots", 0, "let `N` have the lock at a time; everybody must give the same number")
+	fs.BoolVar(&a.Shared, "shared", false, "share the lock with others that use --shared")
+	fs.IntVar(&a.Slots, "slots", 0, "let `N` hold the lock at a time; all have to use the same number")
 }
 
 // PersonFlags says who wants the lease, and why.
 func (a *Args) PersonFlags(fs *pflag.FlagSet, why string) {
 	fs.StringVar(&a.Why, "why", "", why)
-	fs.StringVar(&a.Who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
+	fs.StringVar(&a.Who, "who", os.Getenv("PAWL_WHO"), "`TEXT` that others see instead of user and host (default $PAWL_WHO)")
 }
 
 // EventFlags says where events go.
@@ -68,7 +68,7 @@ func (a *Args) Check(fs *pflag.FlagSet) error {
 	}
 	if a.NoWait {
 		if fs.Changed("wait") && a.Wait != 0 {
-			return exit.Usage("--no-wait and --wait contradict each other", "use one of them")
+			return exit.Usage("--no-wait and --wait cannot be used together", "use one of them")
 		}
 		a.Wait = 0
 	}
@@ -85,7 +85,7 @@ func (a *Args) Check(fs *pflag.FlagSet) error {
 // CheckKind looks at the flags of KindFlags.
 func (a *Args) CheckKind(fs *pflag.FlagSet) error {
 	if a.Shared && fs.Changed("slots") {
-		return exit.Usage("--shared and --slots contradict each other", "use one of them")
+		return exit.Usage("--shared and --slots cannot be used together", "use one of them")
 	}
 	if fs.Changed("slots") && a.Slots < 1 {
 		return exit.Usage(fmt.Sprintf("--slots %d is too few", a.Slots), "use 1 or more")

@@ -36,7 +36,7 @@ func (s *Session) quarantine() time.Duration { return max(0, time.Until(time.Uni
 // silent tells that the store is away: what was said of the holder, and of the next in line, may be no
 // longer true.
 func (s *Session) silent(e pawl.Event) {
-	text := fmt.Sprintf("%s does not answer, for %v now", e.Server, e.Waited.Round(time.Second))
+	text := fmt.Sprintf("%s does not answer; silent for %v", e.Server, e.Waited.Round(time.Second))
 	s.Tell(Event{Event: "silent", Error: text})
 	if s.waiting.Load() {
 		s.wake() // to look, and to tell what it sees

@@ -107,7 +107,7 @@ func (s *Session) Released(lease *pawl.Lease, err error) {
 	s.Tell(About("released", lease, err))
 	if err != nil {
 		select { // the process is about to end, but does not wait for a reader for ever
-		case <-s.Warn(strings.TrimPrefix(err.Error(), "pawl: ") + "; the store ends the lease when its time is over"):
+		case <-s.Warn(strings.TrimPrefix(err.Error(), "pawl: ") + "; the store ends the lease after its TTL"):
 		case <-time.After(time.Second):
 		}
 	}

@@ -35,7 +35,7 @@ func TestClockOfTheStore(t *testing.T) {
 }
 
 func TestSilentStoreIsTold(t *testing.T) {
-	const want = "redis://host does not answer, for 12s now"
+	const want = "redis://host does not answer; silent for 12s"
 	said, told := new(lines), new(lines)
 	s := &Session{Args: &Args{Name: "x"}, stderr: said, events: newEvents(told)}
 	s.silent(pawl.Event{Server: "redis://host", Waited: 12 * time.Second})

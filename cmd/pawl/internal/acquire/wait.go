@@ -190,7 +190,7 @@ func (s *Session) inVain(err error) error {
 	}
 	n := s.look(context.Background())
 	if n.Failed != nil {
-		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s", s.Name, waited, n.Silence(s.Store.URL)), "check it, and the network on the way")
+		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s", s.Name, waited, n.Silence(s.Store.URL)), "check the server and the network")
 	}
 	text := fmt.Sprintf("%q: %s", s.Name, strings.TrimSuffix(waited, "; "))
 	if held := new(pawl.HeldError); errors.As(err, &held) {

@@ -25,21 +25,21 @@ func blessCommand(a *cli.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "bless --yes",
-		Short: "Let a server grant locks that has just started or lost its data",
-		Long: `Let a server grant locks at once that has just started, was erased, or took over
-from another one. By itself it waits until all leases have ended that it may
-have forgotten: for the longest --ttl in use.
+		Short: "End the quarantine of a server",
+		Long: `Bless ends the quarantine of a server. A server that has just started, lost its
+data, or taken over from another one grants nothing for the longest --ttl in
+use, until all leases have ended that it may have forgotten.
 
 Say --yes only if nobody can hold such a lease: the server is new, or every
-program that held a lock has ended since. Otherwise two can hold the same lock.
+program that held a lock has ended. Otherwise two can hold the same lock.
 
-If the URL of the store says ?max_ttl=, that is the store's longest --ttl from
-then on; see pawl max-ttl --help.`,
+If the URL has ?max_ttl=, that becomes the longest --ttl of the store: see pawl
+max-ttl --help.`,
 		Example: `  pawl bless --store redis://localhost:6379 --yes`,
 		Args:    cli.Args(0, 0, "try: pawl bless --store redis://localhost:6379 --yes"),
 		RunE:    func(*cobra.Command, []string) error { return bless(a, yes) },
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "nobody holds a lease that the server may have forgotten (required)")
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that nobody holds a lease that the server may have forgotten (required)")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -55,7 +55,7 @@ func bless(a *cli.App, yes bool) error {
 		bless := blessings[u.Scheme]
 		switch {
 		case bless == nil:
-			return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases: it need not be blessed", u.Scheme),
+			return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases, so it needs no bless", u.Scheme),
 				"name another one with --store redis://HOST")
 		case !yes:
 			return exit.Usage("--yes is missing: if a program still holds a lease that the server has forgotten, two will hold the same lock",

@@ -33,22 +33,19 @@ func breakCommand(a *cli.App) *cobra.Command {
 	b := new(breakArgs)
 	cmd := &cobra.Command{
 		Use:   "break NAME (--lease ID | --force) --why TEXT",
-		Short: "End the lease of somebody else",
-		Long: `End the lease of somebody else. Its holder is told who did it and why, and
-"pawl run" stops the command that it runs.
+		Short: "End somebody else's lease",
+		Long: `Break ends the lease of somebody else. The holder learns who did it and why, and
+pawl run stops its command.
 
-With --lease nothing happens if another lease than the one you looked at is
-the holder by now. --force breaks whatever is there.
+--lease breaks this lease only, and no other that has come since you looked.
+--force breaks every lease on the name.
 
-A program that holds the key by another library, which ?pattern= allows, is
-not told, and may go on.
+In a file store only the holder can release the lock: break asks it to, and
+waits until it has. A program that locks the key with another library, which
+?pattern= allows, is not told and may go on.
 
-In a file store only the holder itself can let go. It is asked to, and
-"break" returns when it has.
-
-If nobody holds the lock, nothing is broken and the exit code is 66: the name
-may be misspelt.`,
-		Example: `  pawl show deploy                        tells the lease's id
+If nobody holds the lock, break exits with 66: the name may be misspelt.`,
+		Example: `  pawl show deploy                        prints the id of the lease
   pawl break deploy --lease 7kx2… --why "hangs since 3 am"
   pawl break deploy --force --why "rolled back"`,
 		Args:              cli.Args(1, 1, `try: pawl break deploy --force --why "it hangs"`),
@@ -60,10 +57,10 @@ may be misspelt.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&b.lease, "lease", "", "break this lease only: the `ID` from pawl show")
-	fs.BoolVar(&b.force, "force", false, "break whatever lease is there")
+	fs.BoolVar(&b.force, "force", false, "break every lease on the name")
 	fs.StringVar(&b.why, "why", "", "`TEXT` for the holder (required)")
 	b.wait = 30 * time.Second
-	fs.VarP((*cli.Duration)(&b.wait), "wait", "w", "wait at most this `DURATION` until the lease has ended")
+	fs.VarP((*cli.Duration)(&b.wait), "wait", "w", "wait at most this `DURATION` for the lease to end")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -77,9 +74,9 @@ func (b *breakArgs) check(store string) error {
 		return exit.Usage("say which lease to break: either --lease ID or --force",
 			"see its id with: pawl show "+display.Quote(b.name)+stores.SameStore(store))
 	case strings.TrimSpace(b.why) == "":
-		return exit.Usage("--why is missing: the holder is told", "try: "+again+` --force --why "it hangs"`)
+		return exit.Usage("--why is missing: the holder is shown the reason", "try: "+again+` --force --why "it hangs"`)
 	case b.wait <= 0:
-		return exit.Usage(fmt.Sprintf("--wait %v is not more than 0", b.wait), "try: "+again+" --wait 30s")
+		return exit.Usage(fmt.Sprintf("--wait %v is not positive", b.wait), "try: "+again+" --wait 30s")
 	}
 	return nil
 }
@@ -152,7 +149,7 @@ func (b *breakArgs) leases(ctx context.Context, s *stores.Store) ([]string, erro
 	var ids []string
 	for _, h := range info.Holders {
 		if h.Lease == "" {
-			return nil, exit.Fail(exit.Busy, fmt.Sprintf("%q is %s; it cannot be asked to let go", b.name, display.HeldBy(info)), b.end(h, s))
+			return nil, exit.Fail(exit.Busy, fmt.Sprintf("%q is %s; it cannot be asked to release the lock", b.name, display.HeldBy(info)), b.end(h, s))
 		}
 		ids = append(ids, h.Lease)
 	}
@@ -162,7 +159,7 @@ func (b *breakArgs) leases(ctx context.Context, s *stores.Store) ([]string, erro
 // nobody is no success: whoever breaks a lock expects that there was one, and the name may be
 // misspelt.
 func (b *breakArgs) nobody(s *stores.Store) error {
-	return exit.Fail(exit.Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), "see which names there are: pawl ls"+s.Flag)
+	return exit.Fail(exit.Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), "list the names with: pawl ls"+s.Flag)
 }
 
 // end says how to end a process that knows nothing of leases.
@@ -181,7 +178,7 @@ func (b *breakArgs) failure(ctx context.Context, s *stores.Store, err error) err
 	case keptErr(err, b.lease) != nil:
 		return b.stays(keptErr(err, b.lease))
 	case errors.Is(err, pawl.ErrHeld):
-		return exit.Fail(exit.Busy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
+		return exit.Fail(exit.Busy, fmt.Sprintf("that lease does not hold the lock: %q is %s", b.name, heldErr(err)), look)
 	case errors.Is(err, context.DeadlineExceeded):
 		text := fmt.Sprintf("%q was not released within %v", b.name, b.wait)
 		if e := new(pawl.Error); errors.As(err, &e) { // the store knows more

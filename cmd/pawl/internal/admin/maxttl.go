@@ -21,19 +21,17 @@ import (
 func maxTTLCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "max-ttl [DURATION]",
-		Short: "Show or change the longest --ttl that Redis or PostgreSQL allows",
-		Long: `Show or change the longest --ttl that Redis or PostgreSQL allows, which is 30s
-unless changed. For so long it grants nothing after it has lost its data, as it
-may have forgotten a lock; so all programs that use the store have to know it.
-They find it there. After a loss of data it is not there any more: so each
-program whose URL says less (?max_ttl=; 30s without) is refused from the
-beginning.
+		Short: "Show or set the longest --ttl of a store",
+		Long: `Max-ttl shows or sets the longest --ttl that Redis or PostgreSQL allows, 30s
+unless set. A server that has lost its data grants nothing for so long, because
+it may have forgotten a lock. The server loses the setting too, so programs have
+to know it: one whose URL has a smaller ?max_ttl= (30s without) is refused when
+it starts.
 
-To raise it: first give all programs the new value, with ?max_ttl= in the URL
-of the store, in any order, at any time; then say it here. Programs that run go
-along.
-To lower it: say it here, then change the URLs. Leases with a longer --ttl are
-renewed no more, and waited for until they have ended.`,
+To raise it, first put ?max_ttl= into the URL of every program, in any order and
+at any time; then set it here. Running programs follow.
+To lower it, set it here, then change the URLs. Leases with a longer --ttl are
+not renewed any more, and the store waits until they have ended.`,
 		Example: `  pawl max-ttl -s redis://localhost
   pawl max-ttl -s redis://localhost 5m`,
 		Args: cli.Args(0, 1, "try: pawl max-ttl -s redis://HOST 5m"),
@@ -42,7 +40,7 @@ renewed no more, and waited for until they have ended.`,
 				return showMaxTTL(a, cmd.Context())
 			}
 			if what, write := stores.LikeStore(args[0]); what != "" {
-				return exit.Usage("an argument is the "+what, "name it with: pawl max-ttl "+write+" 5m")
+				return exit.Usage("the argument looks like the "+what, "use: pawl max-ttl "+write+" 5m")
 			}
 			ttl, err := cli.ParseDuration(args[0])
 			if err != nil || ttl < driver.MinTTL {
@@ -73,13 +71,13 @@ func setMaxTTL(a *cli.App, ttl time.Duration) error {
 		return err
 	}
 	if u.Refused(ttl) {
-		fmt.Fprintln(a.Stderr, display.Printable(fmt.Sprintf("pawl: warning: from now on, programs whose URL lacks ?max_ttl=%v are refused when they start, and this URL lacks it; programs that run already adopt it", ttl)))
+		fmt.Fprintln(a.Stderr, display.Printable(fmt.Sprintf("pawl: warning: from now on, programs whose URL lacks ?max_ttl=%v are refused when they start, and this URL lacks it; running programs adopt it", ttl)))
 	}
 	return showMaxTTL(a, context.Background())
 }
 
 func noMaxTTL(u *stores.URL) error {
-	return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases: it has no longest --ttl", u.Scheme), "name another one with --store redis://HOST")
+	return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases, so it has no longest --ttl", u.Scheme), "name another one with --store redis://HOST")
 }
 
 func showMaxTTL(a *cli.App, ctx context.Context) error {

@@ -24,9 +24,9 @@ import (
 func nodesCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
-		Short: "Show the nodes of a redlock store, or change them",
-		Long: `Show the nodes of a redlock store: which they are, whether they grant locks,
-and which set of nodes programs have to use. See docs/redlock-nodes.md.`,
+		Short: "Show or change the nodes of a redlock store",
+		Long: `Nodes shows the nodes of a redlock store, whether each grants locks, and which
+set of nodes programs have to use. See docs/redlock-nodes.md.`,
 		Example: `  pawl nodes -s redlock://a,b,c
   pawl nodes change --from redlock://a,b,c --to redlock://a,b,d`,
 		Args: cli.Args(0, 0, "try: pawl nodes -s redlock://a,b,c"),
@@ -43,21 +43,19 @@ func nodesChangeCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "change --from URL --to URL",
 		Short: "Change the nodes of a redlock store",
-		Long: `Change the nodes of a redlock store: replace one, or go from three to five.
+		Long: `Change replaces the nodes of a redlock store, or their number. It closes the old
+nodes, waits for the longest --ttl of the store, and opens the new ones. In the
+meantime nothing is granted or renewed, and programs lose their locks. Stop them
+first if you can. Programs that still name the old nodes are refused, unless
+enough of the new nodes are among them.
 
-It closes the old nodes, waits for the longest --ttl of the store, and opens the
-new ones. Nothing is granted or renewed meanwhile: programs that hold locks lose
-them. Stop the programs first if you can, and start them with the new nodes
-after it. Programs that still name the old nodes are refused, unless they have
-enough of the new nodes among them.
+All new nodes and a quorum of the old ones have to answer. If the command fails
+or is interrupted, run it again, or undo the change with --abort. One operator
+at a time: of two changes that meet, each names the other and stops.
 
-All new nodes have to answer, and a quorum of the old ones. If the command fails
-or is interrupted, run it again, or take the change back with --abort. One
-operator at a time: of two changes that meet, each names the other and stops.
-
---abort needs answers of so many new nodes that the others are no quorum. With
---force it goes on without: only if these nodes will not come back, and nobody
-else is changing the nodes.`,
+--abort needs answers from so many new nodes that the others are no quorum.
+--force goes on without: use it only if those nodes will not come back and
+nobody else is changing the nodes.`,
 		Example: `  pawl nodes change --from redlock://a,b,c --to redlock://a,b,d
   pawl nodes change --from redlock://a,b,c --to redlock://a,b,d --abort`,
 		Args: cli.Args(0, 0, "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d"),
@@ -65,10 +63,10 @@ else is changing the nodes.`,
 			return changeNodes(a, cmd.Context(), from, to, back, force)
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "`URL` with the nodes that programs use now")
-	cmd.Flags().StringVar(&to, "to", "", "`URL` with the nodes that they are to use")
-	cmd.Flags().BoolVar(&back, "abort", false, "take the change back")
-	cmd.Flags().BoolVar(&force, "force", false, "with --abort: open the old nodes although too few new ones answer")
+	cmd.Flags().StringVar(&from, "from", "", "`URL` of the nodes in use")
+	cmd.Flags().StringVar(&to, "to", "", "`URL` of the nodes to use instead")
+	cmd.Flags().BoolVar(&back, "abort", false, "undo the change")
+	cmd.Flags().BoolVar(&force, "force", false, "with --abort: open the old nodes even if too few new ones answer")
 	return cmd
 }
 
@@ -168,7 +166,7 @@ func dash(s string) string {
 
 func isRedlock(u *stores.URL) error {
 	if u.Scheme != "redlock" {
-		return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q has no nodes to agree on", u.Scheme), "name one with --store redlock://HOST,HOST,HOST")
+		return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q has no nodes", u.Scheme), "name one with --store redlock://HOST,HOST,HOST")
 	}
 	return nil
 }

@@ -32,20 +32,19 @@ func Command(a *cli.App) *cobra.Command {
 	var each time.Duration
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure how long locks take in a store",
-		Long: `Measure what locks cost in a store, from this machine, in six parts: a round
-trip, which is to ask who has a lock that nobody has; the same after a rest of
-10 ms, when everything takes longer; acquire and release, one after the other;
-the same with KeepIdle, by which a client keeps a lock until others want it, on
-stores that have that; the same as before by 64 at a time, each with a lock of
-its own; and the hand-off of a lock, from release to the return of the other
-client's acquire. Locks that are handed off were held for 10 ms, so hand-offs
-are compared with rested round trips.
+		Short: "Measure what locks cost in a store",
+		Long: `Bench measures, from this machine, what locks cost in a store:
 
-The locks are called pawl-bench/…, and are given back at the end. What stays is
-what a store keeps of any name: its token, in Redis for a day. Only one bench
-runs in a store at a time. 64 at a time is load that other users of the server
-may notice.`,
+  a round trip, a question about a lock that nobody holds
+  the same after 10 ms of rest, when everything takes longer
+  acquire and release, one after the other
+  the same with KeepIdle, where a client keeps a lock until others want it
+  the same by 64 at a time, each with a lock of its own
+  a hand-off, from release to the return of another client's acquire. The lock
+  was held for 10 ms, so compare it with the round trip after a rest
+
+It releases all its locks, which are called pawl-bench/…. One bench at a time
+runs in a store. 64 at a time is load that other users may notice.`,
 		Example: `  pawl bench --store redis://localhost:6379
   pawl bench --for 5s --json`,
 		Args: cli.Args(0, 0, "try: pawl bench --store redis://localhost:6379"),
@@ -56,7 +55,7 @@ may notice.`,
 			return measure(a, cmd.Context(), each)
 		},
 	}
-	cli.DurationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the six parts")
+	cli.DurationVar(cmd.Flags(), &each, "for", 2*time.Second, "measure each part for this `DURATION`")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -176,7 +175,7 @@ func (out *benchJSON) verdict(network bool) string {
 	}
 	return fmt.Sprintf("A lock takes as long as %.1f network round trips; it needs two.\n", out.Pair.RoundTrips) + kept +
 		fmt.Sprintf("A hand-off costs %.1f network round trips.\n", out.HandOff.RoundTrips) +
-		fmt.Sprintf("%d at a time are %.0f times as many as one after the other.\n", benchMany, out.Many.PerSecond/max(out.Pair.PerSecond, 1e-9))
+		fmt.Sprintf("%d at a time are %.0f times as fast as one after the other.\n", benchMany, out.Many.PerSecond/max(out.Pair.PerSecond, 1e-9))
 }
 
 // rounded shows three digits or so.

@@ -17,7 +17,7 @@ func TestBenchVerdict(t *testing.T) {
 		HandOff: benchPart{P50: 191_234, RoundTrips: 1.31},
 	}
 	const want = "A lock takes as long as 2.0 network round trips; it needs two.\nA hand-off costs 1.3 network round trips.\n" +
-		"64 at a time are 15 times as many as one after the other.\n"
+		"64 at a time are 15 times as fast as one after the other.\n"
 	if got := out.verdict(true); got != want {
 		t.Errorf("verdict = %q", got)
 	}

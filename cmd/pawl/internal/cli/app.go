@@ -40,7 +40,7 @@ func (a *App) Open() (*stores.Store, error) {
 }
 
 func ConnectFlag(fs *pflag.FlagSet, d *time.Duration) {
-	DurationVar(fs, d, "connect-timeout", 5*time.Second, "connect to a server for at most this `DURATION`")
+	DurationVar(fs, d, "connect-timeout", 5*time.Second, "give up connecting to a server after this `DURATION`")
 }
 
 // NoStore refuses flags of the store before a command that asks none.
@@ -74,7 +74,7 @@ func Args(low, high int, hint string) cobra.PositionalArgs {
 		}
 		if len(args) > high {
 			if what, write := stores.LikeStore(args[high]); what != "" {
-				return exit.Usage("an argument is the "+what, "name it with: "+cmd.CommandPath()+" "+write)
+				return exit.Usage("the argument looks like the "+what, "use: "+cmd.CommandPath()+" "+write)
 			}
 			return exit.Usage(fmt.Sprintf("unexpected argument %q", display.Shorten(args[high], 40)), hint)
 		}

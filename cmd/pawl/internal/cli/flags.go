@@ -45,7 +45,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return time.ParseDuration(s)
 }
 
-var ErrNegative = errors.New("it is negative")
+var ErrNegative = errors.New("negative duration")
 
 func (v *Duration) Type() string { return "duration" }
 
@@ -66,10 +66,10 @@ type StoreFlag string
 
 func (v *StoreFlag) Set(s string) error {
 	if s == "" {
-		return errors.New("it is empty: is a variable of your script empty?")
+		return errors.New("empty value: is a variable in your script unset?")
 	}
 	if *v != "" {
-		return errors.New("it is given twice: name one store")
+		return errors.New("given twice: name one store")
 	}
 	*v = StoreFlag(s)
 	return nil
@@ -116,7 +116,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	case flag.Value.Type() == "duration":
 		help = "durations look like 500ms, 30s, 5m or 1h30m"
 	case flag.Value.Type() == "int":
-		return exit.Usage(fmt.Sprintf("--%s %q is no number", flag.Name, display.Shorten(value.GetValue(), 40)), "use a whole number, such as 3")
+		return exit.Usage(fmt.Sprintf("--%s %q is not a number", flag.Name, display.Shorten(value.GetValue(), 40)), "use a whole number, such as 3")
 	}
 	return exit.Usage(text, help)
 }

@@ -20,54 +20,52 @@ func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pawl",
 		Short: "Only one of me at a time",
-		Long: `pawl runs a command while it holds a lock, and shows and breaks locks.
+		Long: `Pawl runs a command while it holds a lock, and shows and breaks locks.
 
-The lock lives in a store. The default is a directory of the user on this
-machine; --store or $PAWL_STORE names another one by URL:
+Locks live in a store. The default is a directory of your own on this machine.
+--store or $PAWL_STORE names another store by its URL:
 
-  file:///var/lib/pawl    a directory, by its whole path
-  file:///…?shared=true   a directory that other users may write to as well;
-                          they can then keep or end every lock. Make it with
-                          install -d -m 1777 /var/lib/pawl, or for one below
-                          /run or /var/lock, which a reboot empties, with a
-                          line in /etc/tmpfiles.d: d /run/lock/pawl 1777
-  file:                   the default directory
-  redis://host:6379/0     a Redis server, or one node of a cluster (more of
-                          them: ?addr=…; with sentinels: ?master_set=NAME);
-                          rediss:// with TLS, unix:///socket;
-                          its password may be in $PAWL_REDIS_PASSWORD, or in a
-                          file named by ?password_file=
-  redlock://h1,h2,h3      three or five independent Redis servers, of which a
-                          majority is enough; passwords as above
-  zk://host1,host2/root   ZooKeeper servers; zks:// with TLS; a user's password
-                          may be in $PAWL_ZK_PASSWORD, or in a file as above
-  etcd://h1:2379,h2:2379/prefix
-                          an etcd cluster; etcds:// with TLS; passwords
-                          likewise, or in $PAWL_ETCD_PASSWORD
-  postgres://user@host/database
-                          a PostgreSQL database; passwords likewise, or in
-                          $PAWL_POSTGRES_PASSWORD`,
-		Example: `  pawl run deploy -- make deploy            wait for the lock, run, give it back
-  pawl run nightly -n -- ./backup.sh        do nothing if it runs already
+  file:                    the default directory
+  file:///var/lib/pawl     a directory, by its absolute path
+  file:///…?shared=true    a directory that several users can write to; each of
+                           them can block or end every lock. Create it with
+                           install -d -m 1777 DIR. A reboot empties /run and
+                           /var/lock: there, use a line in /etc/tmpfiles.d:
+                           d /run/lock/pawl 1777
+  redis://host:6379/0      a Redis server, or a node of a cluster; ?addr= names
+                           more nodes, ?master_set= a master behind sentinels;
+                           rediss:// uses TLS, unix:///path a socket
+  redlock://h1,h2,h3       three or five independent Redis servers, of which a
+                           majority has to be up
+  zk://h1,h2/root          ZooKeeper; zks:// uses TLS
+  etcd://h1:2379/prefix    etcd; etcds:// uses TLS
+  postgres://user@host/db  PostgreSQL
+
+A password can be in the URL, in the file that ?password_file= names, or in
+$PAWL_REDIS_PASSWORD, $PAWL_ZK_PASSWORD, $PAWL_ETCD_PASSWORD or
+$PAWL_POSTGRES_PASSWORD.`,
+		Example: `  pawl run deploy -- make deploy            wait for the lock, run, release it
+  pawl run nightly -n -- ./backup.sh        skip the job if it still runs
   pawl once --per 24h nightly -- ./backup   once a day, on one of many machines
   pawl hold deploy --for 10m --why "moves"  hold the lock by hand
-  pawl acquire deploy --ttl 2m              for a script: renew, release
-  pawl wait deploy                          until nobody has it
-  pawl ls                                   who holds what
-  pawl watch                                what happens to locks, as it happens
-  pawl top                                  who holds what, live
-  pawl serve                                the same in a browser, live
-  pawl show deploy                          who has it, why, and who waits
-  pawl break deploy --force --why "hangs"   end somebody's lease
-  pawl bless -s redis://localhost --yes     a new Redis server need not wait
-  pawl max-ttl -s redis://localhost 5m      allow leases of five minutes there
-  pawl bench -s redis://localhost           what a lock costs there`,
+  pawl acquire deploy --ttl 20s             take a lease in a script
+  pawl wait deploy                          wait until the lock is free
+  pawl ls                                   list locks and their holders
+  pawl show deploy                          show the holder and the waiters
+  pawl top                                  show locks on the terminal, live
+  pawl serve                                show locks in a browser
+  pawl watch                                print what happens to locks
+  pawl break deploy --force --why "hangs"   end a lease
+  pawl doctor -s redis://localhost          check a store
+  pawl bless -s redis://localhost --yes     end the quarantine of a new server
+  pawl max-ttl -s redis://localhost 5m      allow a --ttl of five minutes
+  pawl bench -s redis://localhost           measure what a lock costs`,
 		Version:            version().Version,
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		DisableSuggestions: true,
 	}
-	root.PersistentFlags().VarP((*cli.StoreFlag)(&a.Store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
+	root.PersistentFlags().VarP((*cli.StoreFlag)(&a.Store), "store", "s", "`URL` of the store (default $PAWL_STORE, or a directory of yours)")
 	cli.ConnectFlag(root.PersistentFlags(), &a.Connect)
 	root.AddCommand(run.Commands(a)...)
 	root.AddCommand(manual.Commands(a)...)

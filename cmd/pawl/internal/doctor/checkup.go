@@ -80,8 +80,8 @@ func (d *doctor) grants(ctx context.Context) {
 	refused := d.store.URL.Refused(longest)
 	if refused {
 		d.tell(driver.Finding{Check: "max-ttl", Level: driver.Problem,
-			Text: fmt.Sprintf("%s, and this URL lacks ?max_ttl=%v: programs with it are refused", stores.Limit(state), longest),
-			Do:   "add it, in all programs, or lower the store's with pawl max-ttl"})
+			Text: fmt.Sprintf("%s, but this URL lacks ?max_ttl=%v, so programs that use it are refused", stores.Limit(state), longest),
+			Do:   "add it to the URL of every program, or lower the maximum with pawl max-ttl"})
 	} else {
 		d.tell(limitFinding(state, longest, d.trip))
 	}
@@ -98,7 +98,7 @@ func (d *doctor) grants(ctx context.Context) {
 	}
 	d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem,
 		Text: fmt.Sprintf("the store grants nothing for %s, until %s: %s", state.Closed, state.Until.Local().Format(time.TimeOnly), state.Why),
-		Do:   "wait, or, if nobody can hold a lock, see: pawl bless --help"})
+		Do:   "wait; or, if nobody can hold a lock, see: pawl bless --help"})
 }
 
 // limitFinding says on what longest TTL the clients of the store have agreed, and whether that is enough for
@@ -216,15 +216,15 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 		case h.Transaction != nil:
 			warn("transaction", fmt.Sprintf("is kept by an open transaction that a lease of %v guarded, which has ended: %v", h.Holder, h.Transaction), h.Transaction.End()+"; "+show)
 		case h.Orphan:
-			warn("orphan", fmt.Sprintf("is held by what %v has left running", h.Holder), end)
+			warn("orphan", fmt.Sprintf("is held by processes that %v left running", h.Holder), end)
 		case h.Command != waiting.AcquireCommand && waiting.Gone(h.Holder): // else the next step of a pipeline may have it
-			warn("holder", fmt.Sprintf("is held by %v, and there is no such process here", h.Holder), "the store ends it when its TTL is over; "+show)
+			warn("holder", fmt.Sprintf("is held by %v, a process that does not exist here", h.Holder), "the store ends it when its TTL is over; "+show)
 		case !h.Acquired.IsZero() && time.Since(h.Acquired) >= d.long:
 			warn("held long", fmt.Sprintf("has been held for %s by %v", driver.Ago(h.Acquired), h.Holder), end)
 		}
 	}
 	if len(info.Holders) == 0 && len(info.Waiters) > 0 && (d.out.State == nil || d.out.State.Closed == "") {
-		warn("queue", fmt.Sprintf("is held by nobody; waiting for it all the same: %d", len(info.Waiters)), "see who they are, and whether they live: "+d.store.Show(info.Name))
+		warn("queue", fmt.Sprintf("is free, but waiters remain: %d", len(info.Waiters)), "see who they are, and whether they live: "+d.store.Show(info.Name))
 	}
 	dead := 0
 	for _, w := range info.Waiters {
@@ -233,7 +233,7 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 		}
 	}
 	if dead > 0 {
-		warn("queue", fmt.Sprintf("has waiters whose process is here no more: %d", dead), "look again when a TTL is over: "+d.store.Show(info.Name))
+		warn("queue", fmt.Sprintf("has waiters whose processes do not exist here: %d", dead), "look again when a TTL is over: "+d.store.Show(info.Name))
 	}
 	return found
 }

@@ -32,8 +32,8 @@ func (d *doctor) deadlocks(ctx context.Context, infos []*pawl.Info) {
 		}
 		first := cycle[0]
 		d.tellOf(first.Name, driver.Finding{Check: "deadlock", Level: driver.Warning,
-			Text: "a deadlock, these wait for each other: " + strings.Join(waits, "; "),
-			Do:   fmt.Sprintf("end one of them, or its lock: pawl break %s --lease %s --why TEXT; and let all take the locks in one order", display.Quote(first.Name), first.By.Lease)})
+			Text: "deadlock: " + strings.Join(waits, "; "),
+			Do:   fmt.Sprintf("end one of these processes, or break its lease: pawl break %s --lease %s --why TEXT; then take the locks in the same order everywhere", display.Quote(first.Name), first.By.Lease)})
 	}
 }
 

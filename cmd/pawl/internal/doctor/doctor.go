@@ -21,40 +21,37 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-const doctorHelp = `Look at a store from here, and say in words what is wrong and what to do:
-whether it answers and how fast, what its servers say of themselves (version,
-role, persistence, eviction, clock), whether it grants locks, and which locks
-and queues are stuck. It takes and releases the lock "pawl-doctor", unless
---probe=false is there or it has no right to, and changes nothing else.
+const doctorHelp = `Doctor checks a store, and says what is wrong and what to do: whether it answers
+and how fast, how its servers are set up (version, role, persistence, eviction,
+clock), whether it grants locks, and which locks and queues are stuck. It takes
+and releases the lock "pawl-doctor", unless --probe=false is set or it may not,
+and changes nothing else. It needs no rights beyond those for locks.
 
-Servers are asked with no rights but those that locks need. What a server would
-only say to others is not looked at.
-
-Exit codes, as monitoring systems have them:
-  0        everything is as it should be
-  1        there is a warning: it works, but not as well, or not for long
-  2        there is a problem: the store does not answer, grants nothing, or
-           does not keep what it promises
-  64, 78   mistake in the command line, or in the URL`
+Exit codes, as monitoring systems expect them:
+  0        all is well
+  1        a warning: it works, but not well, or not for long
+  2        a problem: the store does not answer, grants nothing, or does not
+           keep its promises
+  64, 78   wrong usage, or a wrong URL`
 
 func Command(a *cli.App) *cobra.Command {
 	d := &doctor{App: a}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what is wrong with a store, and what to do",
+		Short: "Check a store, and say what to do",
 		Long:  doctorHelp,
 		Example: `  pawl doctor -s redis://localhost
   pawl doctor --json | jq -r '.findings[] | select(.level != "fine") | .text'`,
 		Args: cli.Args(0, 0, "try: pawl doctor --store redis://HOST"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.long <= 0 {
-				return exit.Usage(fmt.Sprintf("--long %v is not more than 0", d.long), "use something like 24h")
+				return exit.Usage(fmt.Sprintf("--long %v is not positive", d.long), "use something like 24h")
 			}
 			return d.run(cmd.Context())
 		},
 	}
-	cli.DurationVar(cmd.Flags(), &d.long, "long", 24*time.Hour, "warn of locks that have been held for this `DURATION`")
-	cmd.Flags().BoolVar(&d.probes, "probe", true, "take a lock, to see whether the store grants it")
+	cli.DurationVar(cmd.Flags(), &d.long, "long", 24*time.Hour, "warn of locks held for longer than this `DURATION`")
+	cmd.Flags().BoolVar(&d.probes, "probe", true, "acquire a lock, to see whether the store grants it")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -135,9 +132,9 @@ func (d *doctor) tellOf(lock string, f driver.Finding) {
 	switch {
 	case f.Level == driver.Fine:
 	case f.Do == "":
-		f.Do = "do what it says, and run pawl doctor again"
+		f.Do = "correct this, and run pawl doctor again"
 	case strings.HasPrefix(f.Do, "check --store"): // which is what the user has just done
-		f.Do = "see whether the server runs, and what its log says"
+		f.Do = "check that the server runs, and read its log"
 	}
 	d.findings = append(d.findings, f)
 	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), f.Text, f.Do})

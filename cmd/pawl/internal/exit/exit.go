@@ -84,7 +84,7 @@ func As(err error) *Failure {
 	}
 	text := strings.TrimSpace(strings.ReplaceAll(err.Error(), "\n", " "))
 	if e := new(fs.PathError); errors.As(err, &e) {
-		return Fail(System, text, "see df -h, and where the output goes")
+		return Fail(System, text, "check the disk with df -h, and where the output goes")
 	}
 	return Usage(text, "try: pawl --help")
 }
@@ -127,11 +127,11 @@ func storeError(err error, store string) *Failure {
 	case Unread(err):
 		return Fail(Unavailable, text, "") // which says what to do
 	case errors.Is(err, fs.ErrInvalid):
-		return Fail(Config, text, "the store is now "+store)
+		return Fail(Config, text, "the store is "+store)
 	case errors.Is(err, errors.ErrUnsupported):
 		return Fail(Config, text, "use another store: --store URL")
 	case errors.Is(err, context.DeadlineExceeded):
-		return Fail(Unavailable, text, "the store is slow, or gone: check "+store)
+		return Fail(Unavailable, text, "the store is slow or down: check "+store)
 	}
-	return Fail(Unavailable, text, "check --store, now "+store)
+	return Fail(Unavailable, text, "check --store, which is "+store)
 }

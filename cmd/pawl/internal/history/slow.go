@@ -30,5 +30,5 @@ func Seldom(took time.Duration) string {
 	if pace <= 5*Every {
 		return ""
 	}
-	return fmt.Sprintf("the list takes %v, so it is made every %v only", driver.ForPeople(took), driver.ForPeople(pace))
+	return fmt.Sprintf("listing takes %v, so it is repeated only every %v", driver.ForPeople(took), driver.ForPeople(pace))
 }

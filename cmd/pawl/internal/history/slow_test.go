@@ -14,7 +14,7 @@ func TestSeldom(t *testing.T) {
 	for took, want := range map[time.Duration]string{
 		10 * time.Millisecond:   "",
 		500 * time.Millisecond:  "",
-		1500 * time.Millisecond: "the list takes 1.5s, so it is made every 15s only",
+		1500 * time.Millisecond: "listing takes 1.5s, so it is repeated only every 15s",
 	} {
 		if got := Seldom(took); got != want {
 			t.Errorf("%v: %q, want %q", took, got, want)

@@ -112,7 +112,7 @@ func cannotExec(name string, err error) int {
 func ExecError(name string, err error) (code int, text, hint string) {
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
-		return CannotRun, name + " is neither a program nor has it a #! line", "name its interpreter: sh " + name
+		return CannotRun, name + " is neither a program nor a script with a #! line", "name its interpreter: sh " + name
 	case errors.Is(err, os.ErrNotExist):
 		return NotFound, name, "check its spelling, $PATH, and the #! line if it is a script"
 	case errors.Is(err, os.ErrPermission):

@@ -22,9 +22,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 )
 
-const acquireHelp = `Take a lease on NAME that outlives pawl, and print its id and its token in one
-line. It is for scripts that cannot wrap their work in a command. They renew it
-with "pawl renew" and give it back with "pawl release":
+const acquireHelp = `Acquire takes a lease on NAME that outlives pawl, and prints its id and its
+fencing token on one line. It is for scripts whose work is not one command:
 
   got=$(pawl acquire deploy --ttl 20s --why "release 7") || exit
   lease=${got% *} token=${got#* }
@@ -32,33 +31,31 @@ with "pawl renew" and give it back with "pawl release":
   …
   pawl renew deploy --lease "$lease" --ttl 20s || exit
 
-This is weaker than "pawl run": nobody renews the lease, and nobody stops the
-script when it has ended. The store ends it --ttl after it has granted it, or
-after the last renewal, and lets the next one in. So the script has to be sure
-before each step that its time is not over. --json prints when that is, and so
-does "pawl renew". And whatever it writes to should refuse a token that is
-smaller than one that it has seen. A script that dies keeps others out until
-the store ends the lease.
+Prefer pawl run: here nobody renews the lease between two commands, and nobody
+stops the script when the lease ends. The store ends it --ttl after the grant or
+the last renewal, and then lets the next one in. So before each step the script
+has to check that its time is not over, which --json and pawl renew print; and
+what it writes to should refuse a token smaller than one it has seen. If the
+script dies, the lock stays held until the store ends the lease.
 
-A --ttl longer than 30s needs a longer MaxTTL at the store: see "pawl max-ttl".
+A --ttl over 30s needs a longer maximum at the store: see pawl max-ttl --help.
 
-It needs a store that ends leases by itself, and by nothing else: Redis (one
-server or a cluster), PostgreSQL or etcd. It refuses files and ZooKeeper, where
-a lease ends with the process, redlock, where nobody but the process that has
-got a lease can tell whether a majority still has it, and ?mode=efficiency. Use
-"pawl run" there, or "pawl hold" in the background.
+It works on Redis (a server or a cluster), PostgreSQL and etcd. On files and
+ZooKeeper a lease ends with its process; on redlock and with ?mode=efficiency
+only the process that holds a lease can renew it. Use pawl run there, or pawl
+hold in the background.
 
-"pawl show" has the process that has called pawl as the holder.
+pawl show prints the process that called pawl as the holder.
 
 Exit codes:
-  0        the lease is there, and its id is printed
-  71       its id cannot be printed, so it is given back
-  128+N    ended by signal N: if it had got the lease, it gives that back, or
-           leaves it to the store to end it if the store does not answer
-  69       the store cannot be reached, or grants nothing yet after a restart
-  75       busy: somebody else has the lock
-  78       the store cannot have such leases
-The others are those of "pawl run".`
+  0        acquired, and the id is printed
+  69       the store does not answer, or grants nothing after a restart
+  71       pawl cannot print the id, and has released the lease
+  75       busy: somebody else holds the lock
+  78       the store has no such leases
+  128+N    signal N ended it. A lease that it had is released, or ends after
+           --ttl if the store does not answer
+Others: see pawl run --help.`
 
 // Commands are those that take a lease and leave the work to somebody else.
 func Commands(a *cli.App) []*cobra.Command {
@@ -69,7 +66,7 @@ func acquireCommand(a *cli.App) *cobra.Command {
 	h := &acquire.Args{App: a, Verb: "acquire", Apart: true, Wait: cli.ForEver, BusyCode: exit.Busy}
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
-		Short: "Take a lease for a script, which renews and releases it",
+		Short: "Acquire a lease that outlives pawl, for a script",
 		Long:  acquireHelp,
 		Example: `  pawl acquire deploy --ttl 20s --why "release 7"
   pawl acquire deploy -n --json`,
@@ -92,10 +89,10 @@ func acquireCommand(a *cli.App) *cobra.Command {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	h.WaitFlags(fs)
-	cli.DurationVar(fs, &h.TTL, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
+	cli.DurationVar(fs, &h.TTL, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease if it is not renewed")
 	h.KindFlags(fs)
-	h.PersonFlags(fs, "`TEXT` for whoever meets the lock")
-	fs.BoolVarP(&h.Quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
+	h.PersonFlags(fs, "`TEXT` that tells others why you hold the lock")
+	fs.BoolVarP(&h.Quiet, "quiet", "q", false, "print nothing while waiting, nor if the lock is busy")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -159,16 +156,16 @@ func noFiles(a *cli.App, name string) error {
 }
 
 func endsWithUs(scheme, name string) error {
-	text := "in this store a lease ends with the process that has taken it"
+	text := "in this store a lease ends with the process that acquired it"
 	switch scheme {
 	case "file":
-		text = "a lock on files ends with the process that has taken it"
+		text = "on files a lease ends with the process that acquired it"
 	case "redis", "rediss", "unix":
-		text = "with ?mode=efficiency a lease is renewed by the process that has taken it"
+		text = "with ?mode=efficiency only the process that acquired a lease renews it"
 	case "redlock":
-		text = "with redlock only the process that has taken a lease knows whether a majority still has it"
+		text = "with redlock only the process that acquired a lease knows whether a majority still has it"
 	case "zk", "zks":
-		text = "in ZooKeeper a lease ends with the session of the process that has taken it"
+		text = "in ZooKeeper a lease ends with the session of the process that acquired it"
 	}
 	return exit.Fail(exit.Config, text, fmt.Sprintf("use: pawl run %s -- COMMAND, or in the background: pawl hold %[1]s --for 10m --why TEXT", name))
 }

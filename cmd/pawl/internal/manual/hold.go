@@ -21,25 +21,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-const holdHelp = `Take the lock NAME and hold it by hand, as for maintenance: nobody else gets it
-until --for is over, or INT or TERM ends pawl. Ctrl-C on the terminal is INT; a
-terminal that is closed ends it too. The exit code is 0 then, as the lock was
-held all the time.
+const holdHelp = `Hold acquires the lock NAME and holds it until --for is over, or until INT or
+TERM, such as Ctrl-C. It also ends when its terminal closes. It exits with 0 if
+it held the lock all the time.
 
-Whoever meets the lock is shown --why. pawl waits until those that hold it have
-let go, readers and slots as well.
+Others who want the lock see --why. Hold waits for all holders, readers and
+slots included.
 
-A script that wants the lock around some of its own lines can hold it in the
-background; but nothing stops the script if the lock is lost, so "pawl run" is
-better wherever it will do.
+Nothing stops your work if the lock is lost. In a script, prefer pawl run.
 
 Exit codes:
   0        held until --for was over, or until INT or TERM
-  128+N    ended by signal N before it had the lock
-  69       the store cannot be reached, or grants nothing yet after a restart
-  75       busy: somebody else has the lock
-  79       the lock was lost: somebody broke it, or it could not be renewed
-The others are those of "pawl run".`
+  128+N    signal N ended it before it had the lock
+  69       the store does not answer, or grants nothing after a restart
+  75       busy: somebody else holds the lock
+  79       the lock was lost: somebody broke it, or pawl could not renew it
+Others: see pawl run --help.`
 
 // holdArgs is the command line of "pawl hold".
 type holdArgs struct {
@@ -51,7 +48,7 @@ func holdCommand(a *cli.App) *cobra.Command {
 	h := &holdArgs{Args: acquire.Args{App: a, Verb: "hold", Wait: cli.ForEver, BusyCode: exit.Busy}}
 	cmd := &cobra.Command{
 		Use:   "hold NAME --for DURATION --why TEXT",
-		Short: "Hold a lock by hand, as for maintenance",
+		Short: "Hold a lock by hand",
 		Long:  holdHelp,
 		Example: `  pawl hold deploy --for 10m --why "the database moves"
   pawl hold deploy --for 1h --why "freeze" --wait 5m`,
@@ -70,12 +67,12 @@ func holdCommand(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	cli.DurationVar(fs, &h.holdFor, "for", 0, "hold it for this `DURATION` at most (required)")
+	cli.DurationVar(fs, &h.holdFor, "for", 0, "hold the lock for at most this `DURATION` (required)")
 	h.WaitFlags(fs)
 	cli.DurationVar(fs, &h.TTL, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
-	h.PersonFlags(fs, "`TEXT` for whoever meets the lock (required)")
+	h.PersonFlags(fs, "`TEXT` that tells others why you hold the lock (required)")
 	h.EventFlags(fs)
-	fs.BoolVarP(&h.Quiet, "quiet", "q", false, "say nothing while waiting, nor while holding")
+	fs.BoolVarP(&h.Quiet, "quiet", "q", false, "print nothing while waiting or holding")
 	return cmd
 }
 

@@ -24,47 +24,43 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-const renewHelp = `Renew a lease that "pawl acquire" has taken, and print until when it is held:
-in UTC, as 2026-03-09T14:03:30Z, by the clock of this machine. Until then nobody
-else has the lock, unless somebody breaks the lease. It is never shortened, so
-a lease that was taken for longer than --ttl is held for longer than is printed.
+const renewHelp = `Renew renews a lease of "pawl acquire", and prints until when the lock is held,
+in UTC by the clock of this machine: 2026-03-09T14:03:30Z. Until then nobody
+else gets the lock, unless somebody breaks the lease. A renewal never shortens
+a lease.
 
-A lease that has ended is not renewed, even if nobody has had the lock since:
-the exit code is 79, and the script no longer has the lock. The same goes for a
-lease of another name. After 69 it is not known whether the lease was renewed:
-what was printed before still holds, and it can be tried again.
+If the lease has ended, renew exits with 79, even if nobody has held the lock
+since: the script has lost the lock. After 69 the outcome is unknown: the time
+printed before still holds, and you can try again.
 
-Leases of "pawl run", "pawl hold" and programs are refused: their process
-renews them.
-
-In etcd a lease cannot be renewed for longer than the --ttl of "pawl acquire".
+Leases of pawl run, pawl hold and programs are refused: their own process renews
+them. On etcd --ttl cannot exceed that of pawl acquire.
 
 Exit codes:
   0        renewed
-  69       the store cannot be reached, or may have forgotten how the lease has
+  69       the store does not answer, or may have forgotten how the lease
            ended, as after a restart
-  71       renewed, but that cannot be printed
+  71       renewed, but pawl cannot print the time
   79       the store no longer has the lease, or it is not of this name
-The others are those of "pawl run".`
+Others: see pawl run --help.`
 
-const releaseHelp = `Give back a lease that "pawl acquire" has taken. Whoever waits gets the lock.
+const releaseHelp = `Release releases a lease of "pawl acquire". The next waiter gets the lock.
 
-It ends this lease and no other: if the lease has ended before, whoever has the
-lock by now keeps it, and the exit code is 79. The script had then lost the lock
-while it worked. After 69 it is not known whether the lease was given back: try
-again, when 79 may say that it was, or let the store end it.
+It ends this lease and no other. If the lease has ended before, release exits
+with 79: the script lost the lock while it worked. After 69 the outcome is
+unknown: try again, where 79 can mean that the first try worked, or let the
+store end the lease.
 
-Leases of "pawl run", "pawl hold" and programs are refused: their process would
-learn too late that the lock is no longer its own. End these with "pawl break",
-which tells them.
+Leases of pawl run, pawl hold and programs are refused: their process would hear
+of it too late. Use pawl break, which tells them.
 
 Exit codes:
-  0        given back
-  69       the store cannot be reached, or may have forgotten how the lease has
+  0        released
+  69       the store does not answer, or may have forgotten how the lease
            ended, as after a restart
-  71       given back, but that cannot be printed
+  71       released, but pawl cannot print the JSON
   79       the store no longer has the lease, or it is not of this name
-The others are those of "pawl run".`
+Others: see pawl run --help.`
 
 // adoption is one "pawl renew" or "pawl release".
 type adoption struct {
@@ -85,7 +81,7 @@ func renewCommand(a *cli.App) *cobra.Command {
   until=$(pawl renew deploy --lease "$lease") || exit
   [ "$(date -u +%FT%TZ)" \< "$until" ] && ./next-step`,
 	}, (*adoption).renew)
-	cli.DurationVar(cmd.Flags(), &r.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
+	cli.DurationVar(cmd.Flags(), &r.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease if it is not renewed")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -94,7 +90,7 @@ func releaseCommand(a *cli.App) *cobra.Command {
 	r := &adoption{App: a, verb: "release"}
 	cmd := r.command(&cobra.Command{
 		Use:     "release NAME --lease ID",
-		Short:   "Give back a lease of pawl acquire",
+		Short:   "Release a lease of pawl acquire",
 		Long:    releaseHelp,
 		Example: `  pawl release deploy --lease "$lease"`,
 	}, (*adoption).release)
@@ -111,7 +107,7 @@ func (r *adoption) command(cmd *cobra.Command, do func(*adoption, context.Contex
 		return r.run(cmd.Context(), do)
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&r.lease, "lease", "", "the `ID` that pawl acquire has printed (required)")
+	cmd.Flags().StringVar(&r.lease, "lease", "", "the `ID` that pawl acquire printed (required)")
 	return cmd
 }
 
@@ -120,11 +116,11 @@ func (r *adoption) check() error {
 	case err != nil:
 		return err
 	case r.lease == "":
-		return exit.Usage("say which lease: the id that pawl acquire has printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable of your script empty?", r.verb, display.Quote(r.name), stores.SameStore(r.App.Store)))
+		return exit.Usage("say which lease: the id that pawl acquire printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable in your script unset?", r.verb, display.Quote(r.name), stores.SameStore(r.App.Store)))
 	case strings.ContainsFunc(r.lease, notOfID):
-		return exit.Usage(fmt.Sprintf("--lease %q is no id of a lease", display.Shorten(r.lease, 40)), "it is the first word that pawl acquire has printed")
+		return exit.Usage(fmt.Sprintf("--lease %q is not the id of a lease", display.Shorten(r.lease, 40)), "use the first word that pawl acquire printed")
 	case r.verb == "renew" && r.ttl < driver.MinTTL:
-		return exit.Usage(fmt.Sprintf("--ttl %v is too short", r.ttl), fmt.Sprintf("use at least %v, and better that of pawl acquire", driver.MinTTL))
+		return exit.Usage(fmt.Sprintf("--ttl %v is too short", r.ttl), fmt.Sprintf("use at least %v, better the one of pawl acquire", driver.MinTTL))
 	}
 	return noFiles(r.App, r.name)
 }
@@ -170,7 +166,7 @@ func (r *adoption) ours(ctx context.Context, s *stores.Store) error {
 	if i < 0 || info.Holders[i].Command == waiting.AcquireCommand { // or it has just ended, which the store tells
 		return nil
 	}
-	return exit.Usage(fmt.Sprintf("%q: this lease was not taken by pawl acquire, and its own process renews it; %s", r.name, display.HeldBy(info)),
+	return exit.Usage(fmt.Sprintf("%q: this lease does not come from pawl acquire, and its own process renews it; %s", r.name, display.HeldBy(info)),
 		"end it with: pawl break "+display.Quote(r.name)+s.Flag+" --lease "+r.lease+" --why TEXT")
 }
 
@@ -196,7 +192,7 @@ func (r *adoption) done(s *stores.Store, g *participant.Adopted, until time.Time
 	if !until.IsZero() {
 		how = "renewed, until " + until.Format(time.RFC3339)
 	}
-	return exit.Fail(exit.System, fmt.Sprintf("%q: the lease is %s, but %v", r.name, how, err), "see df -h, and where the output goes")
+	return exit.Fail(exit.System, fmt.Sprintf("%q: the lease is %s, but %v", r.name, how, err), "check the disk with df -h, and where the output goes")
 }
 
 func (r *adoption) release(ctx context.Context, s *stores.Store, g *participant.Adopted) error {
@@ -216,7 +212,7 @@ func (r *adoption) failure(ctx context.Context, s *stores.Store, err error) erro
 		return err
 	case errors.As(err, &closed):
 		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s, and may have forgotten how this lease ended", r.name, waiting.ClosedFor(closed.Left)),
-			"until the time that was printed before the lease is held; then try again")
+			"the lease is held until the time printed before; try again then")
 	case errors.Is(err, errors.ErrUnsupported):
 		return exit.Fail(exit.Config, strings.TrimSuffix(exit.Plain(err), ": "+errors.ErrUnsupported.Error()), "use a shorter --ttl, or a longer one with pawl acquire")
 	case !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrReleased):

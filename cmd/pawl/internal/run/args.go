@@ -45,30 +45,30 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	plain := a.Verb == "run"
 	if a.Verb == "once" {
 		a.Wait, a.BusyCode = 0, 0
-		cli.DurationVar(fs, &a.per, "per", 0, "run it once in each turn of this `DURATION` (required)")
+		cli.DurationVar(fs, &a.per, "per", 0, "run the command once in each period of this `DURATION` (required)")
 	}
 	if plain {
 		a.WaitFlags(fs)
 	}
 	cli.DurationVar(fs, &a.TTL, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
-	cli.DurationVar(fs, &a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
+	cli.DurationVar(fs, &a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost; a third of --ttl if that is less")
 	if a.Verb != "once" {
-		cli.DurationVar(fs, &a.MaxHold, "max-hold", 0, "have the lock for this `DURATION` at most: TERM comes --grace before")
+		cli.DurationVar(fs, &a.MaxHold, "max-hold", 0, "hold the lock for at most this `DURATION`; TERM comes --grace earlier")
 	}
 	if plain {
-		cli.DurationVar(fs, &a.minHold, "min-hold", 0, "have the lock for this `DURATION` at least, also if the command ends before")
+		cli.DurationVar(fs, &a.minHold, "min-hold", 0, "hold the lock for at least this `DURATION`, even if the command ends earlier")
 	}
-	fs.Var(&a.leftovers, "leftovers", "what the command leaves running when it ends: `HOW` is wait (keep the lock until it ends), kill, or release (it goes on without the lock)")
+	fs.Var(&a.leftovers, "leftovers", "`WHAT` to do with processes that the command leaves running: wait for them, kill them, or release the lock")
 	if plain {
 		a.KindFlags(fs)
 	}
-	a.PersonFlags(fs, "`TEXT` for whoever meets the lock")
-	fs.BoolVar(&a.publish, "publish-command-line", false, "show whoever meets the lock the whole command line, not just the program")
+	a.PersonFlags(fs, "`TEXT` that tells others why you hold the lock")
+	fs.BoolVar(&a.publish, "publish-command-line", false, "show others the whole command line")
 	a.EventFlags(fs)
-	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
-	fs.BoolVar(&a.keepPasswords, "keep-passwords", false, "let the command inherit $PAWL_REDIS_PASSWORD and its kind")
+	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "print nothing while waiting, nor if the lock is busy")
+	fs.BoolVar(&a.keepPasswords, "keep-passwords", false, "let the command inherit the passwords of stores")
 	if a.Verb != "elect" {
-		fs.IntVarP(&a.BusyCode, "busy-code", "E", a.BusyCode, "exit code `N` if the lock was busy")
+		fs.IntVarP(&a.BusyCode, "busy-code", "E", a.BusyCode, "exit code `N` if the lock is busy")
 	}
 }
 
@@ -109,13 +109,13 @@ func (a *runArgs) check(fs *pflag.FlagSet) error {
 	}
 	if len(a.command) == 0 {
 		return exit.Usage(fmt.Sprintf("no command to run under %q", a.Name),
-			"put it behind the name: pawl "+a.Verb+" "+display.Quote(a.Name)+" -- make deploy")
+			"put it after the name: pawl "+a.Verb+" "+display.Quote(a.Name)+" -- make deploy")
 	}
 	if a.command[0] == "" {
-		return exit.Usage("the command's name is empty", "is a variable of your script empty?")
+		return exit.Usage("the command's name is empty", "is a variable in your script unset?")
 	}
 	if a.BusyCode < 0 || a.BusyCode > 255 {
-		return exit.Usage(fmt.Sprintf("--busy-code %d is no exit code", a.BusyCode), "use 0 to 255")
+		return exit.Usage(fmt.Sprintf("--busy-code %d is not an exit code", a.BusyCode), "use 0 to 255")
 	}
 	if err := a.CheckKind(fs); err != nil {
 		return err

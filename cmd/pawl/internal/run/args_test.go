@@ -68,7 +68,7 @@ func TestParseRunRefuses(t *testing.T) {
 func TestParseRunNumbers(t *testing.T) {
 	for _, flag := range []string{"--slots", "-E"} {
 		_, err := parseRun([]string{"x", flag, "many", "cmd"})
-		if f := exit.As(err); f.Code != exit.Misuse || !strings.Contains(f.Line(), `"many" is no number; use a whole number`) {
+		if f := exit.As(err); f.Code != exit.Misuse || !strings.Contains(f.Line(), `"many" is not a number; use a whole number`) {
 			t.Errorf("%s: exit code %d, %s", flag, f.Code, f.Line())
 		}
 	}

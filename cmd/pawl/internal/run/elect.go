@@ -10,16 +10,16 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
-const electHelp = `Have COMMAND run in one place at a time, wherever "pawl elect NAME" is called:
-one of the callers leads and runs it, the others wait to take its place. If the
-lead is lost, the command is stopped as with "pawl run", and pawl stands for
-election again. Each term has a larger PAWL_TOKEN than the one before it.
+const electHelp = `Elect keeps COMMAND running in one place. Of all callers of "pawl elect NAME"
+one leads and runs COMMAND; the others wait to take over. A leader that loses
+the lock stops COMMAND, as pawl run does, and waits for the lock again. Each
+term has a larger PAWL_TOKEN.
 
-When the command ends by itself, pawl resigns and exits with its code. With
---max-hold a term is limited, and another gets its turn then if one waits.
+When COMMAND ends by itself, pawl exits with its code, and another caller leads.
+--max-hold limits a term, so that another caller can lead.
 
-The flags, the environment of the command and the exit codes are those of
-"pawl run", but that it waits for ever and goes on when the lock is lost.`
+Flags, environment and exit codes are those of pawl run, but elect always waits,
+and goes on after a lost lock.`
 
 const (
 	minElectPause = 100 * time.Millisecond
@@ -40,7 +40,7 @@ func (r *runner) terms(path string) (int, error) {
 		if f.Kind != exit.Kinds[exit.Lost] && !(r.Known && f.Kind == exit.Kinds[exit.Unavailable]) {
 			return code, err
 		}
-		r.Note(strings.TrimSuffix(f.Line(), "; "+f.Hint) + "; standing for election again")
+		r.Note(strings.TrimSuffix(f.Line(), "; "+f.Hint) + "; waiting to lead again")
 		if time.Since(began) > time.Minute {
 			pause = minElectPause
 		}

@@ -77,6 +77,6 @@ func (s *supervisor) tellLeftovers() {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	s.Tell(e)
-	s.Warn(fmt.Sprintf("the command has ended, but %q stays locked until what it left running ends too: pid %s; see --leftovers in pawl %s --help",
+	s.Warn(fmt.Sprintf("the command has ended, but %q stays locked until the processes that it left running end: pid %s; see --leftovers in pawl %s --help",
 		s.Name, strings.Join(names, ", "), s.Verb))
 }

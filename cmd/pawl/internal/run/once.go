@@ -11,30 +11,25 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
-const onceHelp = `Run COMMAND once in each turn of length --per; then pawl has to stay, as a
-process that holds NAME, until the turn is nearly over. If that process is
-killed or its machine restarts, COMMAND may run once more in the same turn.
+const onceHelp = `Once runs COMMAND once in each period of --per, on one of the machines that call
+it. The first call in a period runs COMMAND. The others do nothing and exit with
+0, or with --busy-code.
 
-"pawl once NAME" may be called anywhere: the first call in a turn runs COMMAND,
-the others do nothing and exit with 0 at once. So cron may start it on several
-machines, whose clocks differ, and one of them runs it.
+When COMMAND succeeds, pawl keeps running and holds the lock until nine tenths
+of --per have passed since it got the lock. So a call may come a tenth of --per
+early: clocks differ, and a day in spring has 23 hours. Start it from cron or a
+service, not in the middle of a script. INT and TERM release the lock.
 
-When the command has succeeded, pawl keeps the lock until nine tenths
-of --per are over since it got it: a turn may come early, as when clocks are put
-forward in spring. As it stays for so long, start it from a crontab or a
-service, not in the middle of a script. INT and TERM end the wait, and give the
-lock back.
+When COMMAND fails, pawl releases the lock and exits with its code. The next
+call in the period runs COMMAND again. If it must not, use:
 
-A command that fails, or that a signal ends, has not been run in this sense:
-pawl gives the lock back and exits with its code at once, and whoever comes next
-in the same turn runs it once more. If it must not be started again even so:
-pawl run NAME -n -E 0 --min-hold 20h -- COMMAND
+  pawl run NAME -n -E 0 --min-hold 20h -- COMMAND
 
-pawl keeps no record of what has run. If this machine dies or restarts, others
-get the lock after --ttl; on a directory at once when pawl is killed.
+Pawl keeps no record of past runs. If the process that holds the lock is killed,
+or its machine restarts, COMMAND may run again in the same period: after --ttl,
+on a directory at once.
 
-The flags, the environment of the command and the exit codes are those of
-"pawl run", but that busy is 0: it runs, or has run.`
+Flags, environment and exit codes are those of pawl run, but busy is 0.`
 
 // checkTurn derives from --per for how long the lock is kept.
 func (a *runArgs) checkTurn() error {
@@ -42,7 +37,7 @@ func (a *runArgs) checkTurn() error {
 		return nil
 	}
 	if a.per <= 0 {
-		return exit.Usage("say how often", "try: pawl once --per 24h "+display.Quote(a.Name)+" -- "+display.CommandLine(a.command))
+		return exit.Usage("--per is missing", "try: pawl once --per 24h "+display.Quote(a.Name)+" -- "+display.CommandLine(a.command))
 	}
 	// The next turn must find the lock free, though it begins a bit early: by a second where cron
 	// is late today, by an hour on the day on which clocks are put forward.

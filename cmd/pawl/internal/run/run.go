@@ -43,14 +43,14 @@ func Commands(a *cli.App) []*cobra.Command {
 		}),
 		command(a, "elect", &cobra.Command{
 			Use:   "elect NAME [flags] [--] COMMAND [ARG...]",
-			Short: "Run a command in one place at a time, again and again",
+			Short: "Keep a command running in one place",
 			Long:  electHelp,
 			Example: `  pawl elect scheduler -- ./scheduler
   pawl elect scheduler --max-hold 1h --grace 30s -- ./scheduler`,
 		}),
 		command(a, "once", &cobra.Command{
 			Use:   "once --per DURATION NAME [flags] [--] COMMAND [ARG...]",
-			Short: "Run a command once a day, or so, and stay to keep others from it",
+			Short: "Run a command once per period, on one of many machines",
 			Long:  onceHelp,
 			Example: `  pawl once --per 24h nightly -- ./backup.sh
   pawl once --per 1h -q report -- ./report      in a crontab`,
@@ -137,7 +137,7 @@ func (r *runner) once(path string) (int, error) {
 		left := least.Sub(driver.Now())
 		why := r.keeps(status, left)
 		if why != "" && left > waiting.Patience {
-			r.Note(fmt.Sprintf("pawl: the command has ended; %q is kept for %v (%s), a signal releases it", r.Name, driver.ForPeople(left), why))
+			r.Note(fmt.Sprintf("pawl: the command has ended; %q stays locked for %v (%s); INT or TERM releases it", r.Name, driver.ForPeople(left), why))
 		}
 		if why != "" {
 			_ = r.Keep(lease, least) // release tells of a loss

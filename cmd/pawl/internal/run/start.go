@@ -31,7 +31,7 @@ func lookPath(name string) (string, error) {
 	case errors.Is(err, exec.ErrDot):
 		return "", exit.Fail(job.CannotRun, name+" is in the current directory", "type ./"+name)
 	case errors.Is(err, exec.ErrNotFound) && strings.ContainsAny(name, " \t;&|<>$"):
-		return "", exit.Fail(job.NotFound, name, "to run a line of the shell: sh -c "+display.Quote(name))
+		return "", exit.Fail(job.NotFound, name, "for a shell command, use: sh -c "+display.Quote(name))
 	case errors.Is(err, exec.ErrNotFound):
 		err = fs.ErrNotExist
 	}

@@ -129,7 +129,7 @@ func (s *supervisor) clear(then string) string {
 	if s.job.End(s.killTime(), s.Signals) {
 		return then
 	}
-	const left = "the command was killed, but some of its processes have not gone"
+	const left = "the command was killed, but some of its processes still run"
 	if s.Store.Guarantees().Expiry {
 		return left
 	}

@@ -51,7 +51,7 @@ func (s *Server) breakLease(w http.ResponseWriter, r *http.Request) {
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&b); err != nil {
-		refuse(w, http.StatusBadRequest, "the body is no request to break a lease: "+err.Error())
+		refuse(w, http.StatusBadRequest, "the body is not a request to break a lease: "+err.Error())
 		return
 	}
 	code, err := s.doBreak(r.Context(), &b)
@@ -66,9 +66,9 @@ func (s *Server) doBreak(ctx context.Context, b *breakRequest) (code int, err er
 	i := slices.IndexFunc(s.stores, func(sh *shown) bool { return sh.Name == b.Store })
 	switch {
 	case i < 0:
-		return http.StatusNotFound, errors.New("no store of this name is shown here")
+		return http.StatusNotFound, errors.New("this server shows no such store")
 	case strings.TrimSpace(b.Why) == "":
-		return http.StatusBadRequest, errors.New("say why: the holder is told")
+		return http.StatusBadRequest, errors.New("why is missing: the holder is shown the reason")
 	}
 	client := s.stores[i].source.Client()
 	if client == nil {

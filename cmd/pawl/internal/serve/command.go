@@ -35,25 +35,25 @@ func Command(a *cli.App) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Show the locks of one or more stores in a browser",
-		Long: `Show the locks of one or more stores in a browser: a table of who holds what and
-who waits, and a time line of leases and waits. It reads, and changes nothing,
-unless --allow-break is there: then whoever has the token may break leases.
+		Short: "Show locks in a browser",
+		Long: `Serve shows the locks of one or more stores in a browser: who holds what and who
+waits, with a time line of leases and waits. It changes nothing, unless
+--allow-break lets everybody who has the token break leases.
 
-It keeps what has happened since it was started, as far as 4 MB go. A store is
-asked once a second while somebody looks, and every 30s while nobody does.
+It keeps up to 4 MB of history, from its start on. It asks each store once a
+second while somebody looks, and every 30s otherwise.
 
-Whoever reaches the address sees all. It is one of this machine's own, unless
---listen says otherwise; then there has to be a token, and browsers ask for it.
-Nothing is encrypted without --tls-cert: from another machine, go through
-ssh -L 7295:127.0.0.1:7295, or put a proxy with TLS before it.
+Everybody who can reach the address sees the locks. The default address is
+local to this machine; any other needs --token-file. Without --tls-cert nothing
+is encrypted: from another machine use ssh -L 7295:127.0.0.1:7295, or a proxy
+with TLS.
 
   /              the page
   /api/locks     what pawl ls --json prints, for all stores
-  /api/events    the same and each change, as server-sent events
-  /metrics       for Prometheus, without names of locks
+  /api/events    the same, then each change, as server-sent events
   /api/break     ends a lease, with --allow-break
-  /healthz       ok, for as long as it runs; it needs no token`,
+  /metrics       for Prometheus, without names of locks
+  /healthz       ok while serve runs; needs no token`,
 		Example: `  pawl serve                         then open http://127.0.0.1:7295/
   pawl serve -s redis://h1 -s etcd://h2:2379
   pawl serve --listen :7295 --token-file /etc/pawl/token
@@ -63,13 +63,13 @@ ssh -L 7295:127.0.0.1:7295, or put a proxy with TLS before it.
 		RunE:              func(cmd *cobra.Command, _ []string) error { return listenAndServe(a, cmd.Context(), &f) },
 	}
 	fs := cmd.Flags()
-	fs.VarP(&f.stores, "store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or else the file store)")
+	fs.VarP(&f.stores, "store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or a directory of yours)")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:7295", "`ADDRESS`, HOST:PORT or unix:/PATH")
-	fs.StringVar(&f.token, "token-file", "", "`FILE` with the token that others have to send")
-	fs.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate, and what it needs above it, in PEM")
+	fs.StringVar(&f.token, "token-file", "", "`FILE` with the token that clients have to send")
+	fs.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate and its chain, in PEM")
 	fs.StringVar(&f.key, "tls-key", "", "`FILE` with its key")
-	fs.StringArrayVar(&f.hosts, "host", nil, "`NAME` by which browsers call it, as through a proxy; may be repeated")
-	fs.BoolVar(&f.breaks, "allow-break", false, "let others break leases")
+	fs.StringArrayVar(&f.hosts, "host", nil, "host `NAME` that browsers use, as for a proxy; may be repeated")
+	fs.BoolVar(&f.breaks, "allow-break", false, "let everybody who has the token break leases")
 	return cmd
 }
 
@@ -113,7 +113,7 @@ func (f *serveFlags) address() (network, address string, err error) {
 	}
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil || unix {
-		return "", "", exit.Usage(fmt.Sprintf("--listen %q is no address", display.Shorten(f.listen, 80)), "use HOST:PORT, such as 127.0.0.1:7295, or unix:/PATH")
+		return "", "", exit.Usage(fmt.Sprintf("--listen %q is not an address", display.Shorten(f.listen, 80)), "use HOST:PORT, such as 127.0.0.1:7295, or unix:/PATH")
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "localhost" && (err != nil || !ip.IsLoopback()) && f.token == "" {

@@ -116,7 +116,7 @@ func TestWatchTellsOfTheStore(t *testing.T) {
 	l.look(0, `held      a  alice, for 1s (why: alice's work), token 1`, history.Look{Infos: infos})
 	l.look(1, `silent    redis://localhost does not answer`, history.Look{Err: context.DeadlineExceeded})
 	l.look(2, "", history.Look{Err: context.DeadlineExceeded})
-	l.look(7, `silent    redis://localhost does not answer, for 6s now`, history.Look{Err: context.DeadlineExceeded})
+	l.look(7, `silent    redis://localhost does not answer; silent for 6s`, history.Look{Err: context.DeadlineExceeded})
 	l.look(8, `answers   redis://localhost answers again, after 7s`, history.Look{Infos: infos})
 	l.look(9, `silent    some of it is damaged`, history.Look{Infos: infos, Err: fmt.Errorf("some of it is damaged")})
 	state := report.StateOf(&pawl.StoreInfo{Closed: 20 * time.Second, Why: "it has restarted"})

@@ -26,15 +26,15 @@ func lsCommand(a *cli.App) *cobra.Command {
 	order := lsOrder("name")
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
-		Short: "List the locks that somebody holds or waits for",
-		Long: `List the locks that somebody holds or waits for, and whose names begin with
-PREFIX. Nothing is printed if there are none.
+		Short: "List locks",
+		Long: `Ls lists the locks that somebody holds or waits for and whose names begin with
+PREFIX. It prints nothing if there are none.
 
-On a terminal long holders and reasons are shortened, so that each lock has a
-line. Everything is in the output of "pawl show" and of --json.`,
+On a terminal it shortens long holders and reasons, so that each lock fits on a
+line. pawl show and --json print everything.`,
 		Example: `  pawl ls
   pawl ls deploy/
-  pawl ls --sort age                 what has been held for longest comes first
+  pawl ls --sort age                 longest held first
   pawl ls --json | jq -r '.locks[].name'`,
 		Args:              cli.Args(0, 1, "see pawl ls --help"),
 		ValidArgsFunction: a.CompleteName,
@@ -43,13 +43,13 @@ line. Everything is in the output of "pawl show" and of --json.`,
 			if len(args) > 0 {
 				prefix = args[0]
 				if what, write := stores.LikeStore(prefix); what != "" && a.Store == "" {
-					return exit.Usage("an argument is the "+what, "name it with: pawl ls "+write)
+					return exit.Usage("the argument looks like the "+what, "use: pawl ls "+write)
 				}
 			}
 			return list(a, cmd.Context(), prefix, order)
 		},
 	}
-	cmd.Flags().Var(&order, "sort", "sort by `COLUMN`: name, age (held for longest first) or waiting (most first)")
+	cmd.Flags().Var(&order, "sort", "sort by `COLUMN`: name, age (longest held first) or waiting (most waiters first)")
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"name", "age", "waiting"}, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
 	a.JSONFlag(cmd)
 	return cmd

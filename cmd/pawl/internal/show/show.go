@@ -30,15 +30,14 @@ func Commands(a *cli.App) []*cobra.Command {
 func showCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show who holds a lock, since when, why, and who waits",
-		Long: `Show who holds a lock, since when, why, and who waits for it.
+		Short: "Show the holder of a lock and who waits for it",
+		Long: `Show prints who holds the lock NAME, since when and why, and who waits for it.
 
-The exit code is 0 also if nobody holds it: what is shown may be over by the
-time it is read, and is no ground for a decision. For that there is
-"pawl run --no-wait".
+It exits with 0 even if nobody holds the lock: do not decide by it, as the
+answer may be out of date. Use pawl run --no-wait.
 
-With --json, the token of a lease is that in .lock.holders. The one in .lock is
-the largest that the store has granted or reserved: the next lease has a greater
+In the JSON, .lock.holders has the token of each lease. .lock.token is the
+largest that the store has granted or reserved; the next lease gets a larger
 one.`,
 		Example: `  pawl show deploy
   pawl show deploy --json | jq .lock.held`,
@@ -100,7 +99,7 @@ func describe(w io.Writer, info *pawl.Info) error {
 	for _, h := range info.Holders {
 		row("held by", "%v", h.Holder)
 		if h.Keeps {
-			row("", "if nobody uses it, its program gives it back as soon as others want it")
+			row("", "kept while unused; the program releases it when others want it")
 		}
 		if h.Orphan {
 			row("", "this process has ended; what it started goes on and holds the lock")

@@ -21,21 +21,21 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 )
 
-const waitHelp = `Wait until the lock NAME is free: nobody holds it, nobody waits for it, and the
-store is not one that has just started and may have forgotten a lock.
+const waitHelp = `Wait waits until the lock NAME is free: nobody holds it or waits for it, and the
+store has not just restarted, when it may have forgotten a lock.
 
-It takes no lock, and another may have it by the time that pawl returns. What
-has to run alone is run by "pawl run", which waits as well.
+It takes no lock, and somebody may have it when wait returns. To run something
+alone, use pawl run, which waits as well.
 
-pawl asks the store about once a second. After a second it says for whom it
-waits. A lease that a program keeps unused (KeepIdle) counts as held.
---json prints what "pawl show --json" prints, also if the time is over.
+Wait asks the store about once a second. After a second it prints who holds the
+lock. A lease that a program keeps unused (KeepIdle) counts as held. --json
+prints the same as pawl show --json, even if the time is over.
 
 Exit codes:
   0        the lock is free
   69       the store cannot be reached, or has not answered for 30s
-  75       busy: it was not free within --wait
-The others are those of "pawl run".`
+  75       busy: the lock was not free within --wait
+Others: see pawl run --help.`
 
 // freeing is one "pawl wait".
 type freeing struct {
@@ -61,7 +61,7 @@ func waitCommand(a *cli.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.name = args[0]
 			if f.noWait && f.wait > 0 {
-				return exit.Usage("--no-wait and --wait contradict each other", "use one of them")
+				return exit.Usage("--no-wait and --wait cannot be used together", "use one of them")
 			}
 			if f.noWait {
 				f.wait = 0
@@ -70,9 +70,9 @@ func waitCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.VarP((*cli.Duration)(&f.wait), "wait", "w", "wait at most this `DURATION` (default for ever, as long as the store answers)")
-	fs.BoolVarP(&f.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
-	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing while waiting")
+	fs.VarP((*cli.Duration)(&f.wait), "wait", "w", "wait at most this `DURATION` (default: forever, while the store answers)")
+	fs.BoolVarP(&f.noWait, "no-wait", "n", false, "do not wait; the same as --wait 0")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing while waiting")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -119,7 +119,7 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 		}
 		switch {
 		case n.Failed != nil && (first || n.Away > pawl.DefaultTTL || left <= 0):
-			return n, exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s", f.name, n.Silence(f.store.URL)), "check it, and the network on the way")
+			return n, exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s", f.name, n.Silence(f.store.URL)), "check the server and the network")
 		case left <= 0:
 			return n, f.inVain(n)
 		}
@@ -171,5 +171,5 @@ func (f *freeing) inVain(n seen) error {
 	case n.Quarantine > 0:
 		return exit.Fail(exit.Unavailable, text+"; "+waiting.ClosedFor(n.Quarantine), "wait longer, or, if nobody can hold a lock, see: pawl bless --help")
 	}
-	return exit.Fail(exit.Busy, text+fmt.Sprintf("; nobody holds it at this moment, and %d wait", len(n.Info.Waiters)), "see: "+f.store.Show(f.name))
+	return exit.Fail(exit.Busy, text+fmt.Sprintf("; nobody holds it now, but %d wait", len(n.Info.Waiters)), "see: "+f.store.Show(f.name))
 }

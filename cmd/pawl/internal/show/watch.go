@@ -21,32 +21,30 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 )
 
-const watchHelp = `Tell what happens to the locks NAME, a line for each event, until Ctrl-C. No
-NAME means all locks, and one that ends in "/" all names that begin with it.
+const watchHelp = `Watch prints a line for each event of the locks NAME, until Ctrl-C. Without NAME
+it watches all locks. A NAME that ends in "/" means all names below it.
 
-  held      somebody has had the lock since before pawl looked
-  granted   somebody has got the lock, with this token
-  waiting   somebody waits for it
-  left      somebody who waited waits no more, and was not seen to get it
+  held      somebody has held the lock since before watch began
+  granted   somebody got the lock
+  waiting   somebody began to wait
+  left      a waiter stopped waiting, and did not get the lock
   overdue   a lease has not been renewed for half of its time
-  renewed   and now it has
-  released  a lease has ended: it was released or broken
-  expired   a lease has ended that was overdue
-  unread    the store answers, but its record of this lock is damaged: whatever
-            else is told of the lock is from before
-  silent    the store does not answer: the locks are not known
+  renewed   an overdue lease was renewed
+  released  a lease was released or broken
+  expired   an overdue lease ended
+  unread    the record of this lock is damaged; the last known state stays
+  silent    the store does not answer
   answers   the store answers again
   closed    the store grants nothing for a while, as after a restart
-  open      it grants leases again
+  open      the store grants leases again
 
-pawl asks the store once a second, or less often if the list takes long, and
-says so then: what is over within that time may go unseen. Lines have the time
-of the day. On a terminal they are shortened to fit, without the token if there
-is no room for it; --json prints an object for each event, with all that
-"pawl show --json" has of a holder or waiter.
+Watch asks the store once a second, or less often if listing takes long, and
+says so. It does not see what begins and ends in between. On a terminal it
+shortens lines to fit; --json prints an object for each event, with all that
+pawl show --json has of a holder or waiter.
 
-The exit code is 69 if the store cannot be reached at the beginning. A store
-that falls silent later is waited for. The others are those of "pawl run".`
+It exits with 69 if the store does not answer at the start; later it waits for
+the store. Others: see pawl run --help.`
 
 // watching is one "pawl watch".
 type watching struct {
@@ -65,7 +63,7 @@ type watching struct {
 func watchCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [NAME...]",
-		Short: "Tell what happens to locks: who gets, waits for and releases them",
+		Short: "Print what happens to locks",
 		Long:  watchHelp,
 		Example: `  pawl watch
   pawl watch deploy nightly/

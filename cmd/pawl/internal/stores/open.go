@@ -42,7 +42,7 @@ func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*S
 		}
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !shared {
 			if !create {
-				return nil, exit.Fail(exit.Config, "the directory "+dir+" does not exist: no lock was ever taken there", "check --store; pawl run makes it")
+				return nil, exit.Fail(exit.Config, "the directory "+dir+" does not exist: no lock was ever taken there", "check --store; pawl run creates it")
 			}
 			made = dir
 		}
@@ -52,7 +52,7 @@ func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*S
 		return nil, err
 	}
 	if made != "" {
-		own.Logger.Warn("made the directory " + made + " for locks, as there was none")
+		own.Logger.Warn("created the directory " + made + " for locks")
 	}
 	client, err := pawl.New(d, opts)
 	if err != nil {
@@ -120,7 +120,7 @@ func Chosen(text string) (*URL, error) {
 // that ends after connect, and says what its error means.
 func Reach(text string, connect time.Duration, f func(context.Context, *URL) error) (*URL, error) {
 	if connect <= 0 {
-		return nil, exit.Usage(fmt.Sprintf("--connect-timeout %v is not more than 0", connect), "use something like 5s")
+		return nil, exit.Usage(fmt.Sprintf("--connect-timeout %v is not positive", connect), "use something like 5s")
 	}
 	nested.RecallPasswords()
 	u, err := Chosen(text)
@@ -138,9 +138,9 @@ func Reach(text string, connect time.Duration, f func(context.Context, *URL) err
 		return nil, failed
 	case ctx.Err() != nil:
 		return nil, exit.Fail(exit.Unavailable, fmt.Sprintf("%s does not answer within %v", u, connect),
-			"check the address, whether the port is the store's and has the TLS that the URL says, and firewalls on the way; if it is slow: --connect-timeout 30s")
+			"check address, port, TLS and firewalls; if the store is slow, use --connect-timeout 30s")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, pawl.ErrUnavailable):
 		return nil, exit.OfStore(err, u.String())
 	}
-	return nil, exit.Fail(exit.Config, exit.Plain(err), "the store is now "+u.String()+"; see pawl --help")
+	return nil, exit.Fail(exit.Config, exit.Plain(err), "the store is "+u.String()+"; see pawl --help")
 }

@@ -67,7 +67,7 @@ func Parse(text string) (*URL, error) {
 	}
 	if err != nil {
 		return nil, exit.Fail(exit.Config, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
-			"ports are numbers, and special characters of a password are written as %xx; examples: pawl --help")
+			"use a port number, and %xx for special characters in a password; see pawl --help")
 	}
 	return &URL{scheme, u}, nil
 }
@@ -119,7 +119,7 @@ func SameStore(given string) string {
 // more likely meant for --store, unless that is there. It may contain a password.
 func CheckName(name, store string) error {
 	if what, write := LikeStore(name); what != "" && store == "" {
-		return exit.Usage("the name of the lock is the "+what, "name both, as in: "+write+" NAME")
+		return exit.Usage("the name of the lock looks like the "+what, "use both: "+write+" NAME")
 	}
 	if err := driver.CheckName(name); err != nil {
 		return exit.Usage(err.Error(), "")

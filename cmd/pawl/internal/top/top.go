@@ -20,25 +20,23 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
-const topHelp = `Show the locks whose names begin with PREFIX on the terminal, live, until q or
-Ctrl-C: who holds them, for how long, how many wait, how long the first of them
-has waited, and why. The lock whose first waiter has waited for longest comes
-first. Above the table it says which store does not answer or is in quarantine,
-which waiters wait for each other, and which locks were granted four times or
-more in ten seconds: a leader that does so flaps. In the table are marked
+const topHelp = `Top shows the locks whose names begin with PREFIX: who holds them, for how long
+and why, how many wait, and how long the first has waited. The longest wait
+comes first. Above the table are stores that do not answer or are in quarantine,
+deadlocks, and locks that were granted four times or more in ten seconds: a
+leader that changes that often has a fault. The column WHY marks
 
-  deadlock    its holder waits in a deadlock
+  deadlock    the holder waits in a deadlock
   overdue     the lease has not been renewed for half of its time
-  orphan      the process has ended, and what it started goes on
+  orphan      the process has ended; what it started goes on
   quarantine  the store grants nothing for a while, as after a restart
 
-A terminal with less than 100 columns has holders without process and command:
-they are in "pawl show". Keys: n, h, a, w and f sort by name, holder, age,
-waiters and the first wait, and the same key again turns the order; the arrows,
-Page Up and Page Down move; q quits.
+Keys: n, h, a, w and f sort by name, holder, age, waiters and first wait; the
+same key again reverses the order. Arrows, Page Up and Page Down move. q quits.
 
-A store is asked once a second, or less often if the list takes long. Colours
-are off with --no-color, and if $NO_COLOR is set.`
+Below 100 columns, holders have no process and command; pawl show has them. Top
+asks each store once a second, or less often if listing takes long. --no-color
+or $NO_COLOR turns colors off.`
 
 // top is one "pawl top".
 type top struct {
@@ -64,7 +62,7 @@ func Command(a *cli.App) *cobra.Command {
 	var urls cli.StoreFlags
 	cmd := &cobra.Command{
 		Use:   "top [PREFIX]",
-		Short: "Show the locks on the terminal, live",
+		Short: "Show locks on the terminal, live",
 		Long:  topHelp,
 		Example: `  pawl top
   pawl top deploy/ --sort age
@@ -76,7 +74,7 @@ func Command(a *cli.App) *cobra.Command {
 			if len(args) > 0 {
 				prefix = args[0]
 				if what, write := stores.LikeStore(prefix); what != "" && len(urls) == 0 {
-					return exit.Usage("an argument is the "+what, "name it with: pawl top "+write)
+					return exit.Usage("the argument looks like the "+what, "use: pawl top "+write)
 				}
 			}
 			sources, err := a.Sources(urls)
@@ -97,10 +95,10 @@ func Command(a *cli.App) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.VarP(&urls, "store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or else the file store)")
+	fs.VarP(&urls, "store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or a directory of yours)")
 	fs.Var(&t.order, "sort", "sort by `COLUMN`: name, holder, age, waiting or first")
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"name", "holder", "age", "waiting", "first"}, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
-	fs.BoolVar(&t.plain, "no-color", false, "use no colours")
+	fs.BoolVar(&t.plain, "no-color", false, "use no colors")
 	return cmd
 }
 

@@ -62,7 +62,7 @@ func (n Notice) Line(name string, store fmt.Stringer) string {
 func (n Notice) Silence(store fmt.Stringer) string {
 	text := fmt.Sprintf("%s does not answer", store)
 	if n.Away > 0 {
-		text += fmt.Sprintf(", for %v now", display.InSeconds(n.Away))
+		text += fmt.Sprintf("; silent for %v", display.InSeconds(n.Away))
 	}
 	if e := new(pawl.Error); errors.As(n.Failed, &e) && !errors.Is(n.Failed, context.DeadlineExceeded) {
 		text += " (" + display.Shorten(strings.TrimPrefix(exit.Plain(e.Err), pawl.ErrUnavailable.Error()+": "), 200) + ")"
@@ -72,7 +72,7 @@ func (n Notice) Silence(store fmt.Stringer) string {
 
 // ClosedFor says that the store grants nothing for a while.
 func ClosedFor(left time.Duration) string {
-	return fmt.Sprintf("the server has just started or lost its data, and grants nothing for %v more",
+	return fmt.Sprintf("the server has just started or lost its data, and grants nothing for another %v",
 		(left + time.Second - 1).Truncate(time.Second))
 }
 

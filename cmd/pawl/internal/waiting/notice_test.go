@@ -26,10 +26,10 @@ func TestNotice(t *testing.T) {
 		{Notice{Info: held, Ahead: -1}, `pawl: waiting for "x": held by alice@ci-7 (pid 812)`},
 		{Notice{Info: &pawl.Info{}, Ahead: 0}, `pawl: waiting for "x"; you are next`},
 		{Notice{Info: &pawl.Info{}, Ahead: 0, Quarantine: 28100 * time.Millisecond}, `pawl: waiting for "x": the server has just started or lost its data, ` +
-			`and grants nothing for 29s more (see pawl bless --help)`},
-		{Notice{Ahead: -1, Failed: context.DeadlineExceeded, Away: 11200 * time.Millisecond}, `pawl: waiting for "x": redis://h does not answer, for 12s now`},
+			`and grants nothing for another 29s (see pawl bless --help)`},
+		{Notice{Ahead: -1, Failed: context.DeadlineExceeded, Away: 11200 * time.Millisecond}, `pawl: waiting for "x": redis://h does not answer; silent for 12s`},
 		{Notice{Ahead: -1, Failed: &pawl.Error{Op: "inspect", Name: "x", Err: fmt.Errorf("%w: connection refused", pawl.ErrUnavailable)}, Away: time.Second},
-			`pawl: waiting for "x": redis://h does not answer, for 1s now (connection refused)`},
+			`pawl: waiting for "x": redis://h does not answer; silent for 1s (connection refused)`},
 		{Notice{Info: held, Ahead: 0, Back: 3 * time.Second}, `pawl: waiting for "x": redis://h answers again, after 3s: held by alice@ci-7 (pid 812); you are next`},
 	} {
 		if got := c.n.Line("x", &url.URL{Scheme: "redis", Host: "h"}); got != c.want {
