@@ -5,9 +5,7 @@
 package main
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
@@ -34,30 +32,10 @@ func TestEtcd(t *testing.T) {
 	w := newWorld(t)
 	addr := startEtcd(t)
 	w.serves("etcd://me:s3cret@"+addr+"/ci/locks", addr, "deploy/prod", "5s")
-}
-
-// TestNoEtcd: a store that cannot be used is told in one line without password.
-func TestNoEtcd(t *testing.T) {
-	w := newWorld(t)
-	addr := startEtcd(t)
-	for _, c := range []struct {
-		store, want string
-		code        int
-	}{
+	w.refuses([]refusal{
 		{"etcd://me:wrong-s3cret@" + addr, "password", exit.Denied},
 		{"etcd://me:s3cret@" + addr, "may not read and write", exit.Denied},
 		{"etcd://127.0.0.1:1,127.0.0.1:2", "is the server running", exit.Unavailable},
 		{"etcd://me:s3cret@" + addr + "?nonsense=1", "nonsense", exit.Config},
-	} {
-		began := time.Now()
-		p := w.pawl("run", "-s", c.store, "deploy", "true")
-		p.end(c.code)
-		got := p.stderr()
-		if !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
-			t.Errorf("%s: stderr is %q; want one line with %q", c.want, got, c.want)
-		}
-		if d := time.Since(began); d > ample/2 {
-			t.Errorf("%s: %v", c.want, d)
-		}
-	}
+	}, "run deploy true")
 }

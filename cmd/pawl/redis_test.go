@@ -31,30 +31,6 @@ func TestRedis(t *testing.T) { testRedis(t, startRedis(t, "--requirepass", "s3cr
 // TestRedisCluster: and on a cluster.
 func TestRedisCluster(t *testing.T) { testRedis(t, startCluster(t, "--requirepass", "s3cret")) }
 
-// TestRefusedByRedis: the exit code tells a mistake in the URL from a server that is away,
-// and the error says what to type.
-func TestRefusedByRedis(t *testing.T) {
-	w := newWorld(t)
-	open, closed := startRedis(t), startRedis(t, "--requirepass", "s3cret")
-	for _, c := range []struct {
-		store, want string
-		code        int
-	}{
-		{"redis://:wrong-s3cret@" + closed, "refuses this user or password", exit.Denied},
-		{"redis://" + closed, "redis://:PASSWORD@host", exit.Denied},
-		{"redis://" + open + "/99", "CONFIG GET databases", exit.Config},
-		{"redlock://:wrong-s3cret@" + closed + "?allow_single=true", "refuses this user or password", exit.Denied},
-		{"redis://127.0.0.1:1", "is the server running", exit.Unavailable},
-	} {
-		p := w.pawl("run", "-n", "-s", c.store, "deploy", "true")
-		p.end(c.code)
-		got := p.stderr()
-		if !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
-			t.Errorf("%s: stderr is %q; want one line with %q", c.want, got, c.want)
-		}
-	}
-}
-
 // startCluster starts two masters that share the slots, and returns the address of
 // the one that does not have the lock "deploy".
 func startCluster(t *testing.T, args ...string) string {
@@ -136,29 +112,16 @@ func TestNoRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	for _, c := range []struct {
-		store, want string
-		code        int
-	}{
+	open := startRedis(t)
+	w.refuses([]refusal{
 		{"redis://:s3cret@" + silent.Addr().String(), silent.Addr().String() + " does not answer within 2s", exit.Unavailable},
-		{"redis://:wrong-s3cret@" + addr, "password", exit.Denied},
+		{"redis://:wrong-s3cret@" + addr, "refuses this user or password", exit.Denied},
+		{"redis://" + addr, "redis://:PASSWORD@host", exit.Denied},
+		{"redis://" + open + "/99", "CONFIG GET databases", exit.Config},
+		{"redlock://:wrong-s3cret@" + addr + "?allow_single=true", "refuses this user or password", exit.Denied},
 		{"redis://:s3cret@127.0.0.1:1", "is the server running", exit.Unavailable},
 		{"redis://:s3cret@" + addr + "?nonsense=1", "nonsense", exit.Config},
-	} {
-		for _, words := range []string{"run deploy true", "ls", "show deploy", "break deploy --force --why x", "bless --yes"} {
-			began := time.Now()
-			command, rest, _ := strings.Cut(words, " ")
-			p := w.pawl(append([]string{command, "-s", c.store, "--connect-timeout", "2s"}, strings.Fields(rest)...)...)
-			p.end(c.code)
-			got := p.stderr()
-			if !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
-				t.Errorf("%s: stderr is %q; want one line with %q", words, got, c.want)
-			}
-			if d := time.Since(began); d > ample/2 {
-				t.Errorf("%s: %v", words, d)
-			}
-		}
-	}
+	}, "run --connect-timeout 2s -n deploy true", "ls --connect-timeout 2s", "show --connect-timeout 2s deploy", "bless --connect-timeout 2s --yes")
 }
 
 // TestNewRedis: a client of a server that grants nothing yet is told for how long,

@@ -67,35 +67,9 @@ func TestRedlockIsTold(t *testing.T) {
 
 // TestRedlock: on three Redis servers the commands do what they do on files.
 func TestRedlock(t *testing.T) {
-	w := newWorld(t)
 	store, _ := startRedlock(t, 10*time.Second)
 	blessNodes(t, store)
-	run := func(words ...string) *proc {
-		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
-	}
-	holder := run("run", "deploy", "--ttl", "10s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_LEASE_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
-	w.appears("in")
-	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, "redlock://") {
-		t.Errorf("the command gets the store and token %q", got)
-	}
-	busy := run("run", "-n", "--ttl", "10s", "deploy", "true")
-	busy.end(exit.Busy)
-	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
-		t.Errorf("stderr is %q; want the holder", got)
-	}
-	ls := run("ls")
-	ls.end(0)
-	if !strings.Contains(ls.stdout(), "deploy") {
-		t.Errorf("ls says %q", ls.stdout())
-	}
-	waiter := run("run", "--ttl", "10s", "deploy", "touch", "next")
-	run("break", "deploy", "--force", "--why", "it hangs").end(0)
-	holder.end(exit.Lost)
-	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
-		t.Errorf("stderr of the holder is %q; want why its lock was broken", got)
-	}
-	waiter.end(0)
-	w.appears("next")
+	newWorld(t).serves(store, "redlock://", "deploy", "10s")
 }
 
 // TestRedlockServersDie: the command outlives a minority of the servers, and ends
@@ -149,20 +123,10 @@ func TestRedlockJustStarted(t *testing.T) {
 
 // TestNoRedlock: what cannot be is told in one line, without the password.
 func TestNoRedlock(t *testing.T) {
-	w := newWorld(t)
-	for _, c := range []struct {
-		store, want string
-		code        int
-	}{
+	newWorld(t).refuses([]refusal{
 		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "3 of 3 nodes have not answered", exit.Unavailable},
 		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2", "an odd number", exit.Config},
 		{"redlock://:s3cret@h1,h2,h3?nonsense=1", "nonsense", exit.Config},
 		{"redlock://:s3cret/@h1,h2,h3", "cannot be parsed", exit.Config},
-	} {
-		p := w.pawl("run", "-s", c.store, "deploy", "true")
-		p.end(c.code)
-		if got := p.stderr(); !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
-			t.Errorf("%s: stderr is %q; want one line with %q", c.want, got, c.want)
-		}
-	}
+	}, "run deploy true")
 }

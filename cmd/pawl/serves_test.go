@@ -6,9 +6,35 @@ package main
 
 import (
 	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
+
+// refusal is how a store is refused: the exit code tells a mistake in the URL from a server that is away.
+type refusal struct {
+	store, want string
+	code        int
+}
+
+// refuses checks that commands end soon, and say what to type in one line without the password.
+func (w *world) refuses(all []refusal, commands ...string) {
+	w.Helper()
+	for _, r := range all {
+		for _, line := range commands {
+			began := time.Now()
+			words := strings.Fields(line)
+			p := w.pawl(append(words[:1:1], append([]string{"-s", r.store}, words[1:]...)...)...)
+			p.end(r.code)
+			if got := p.stderr(); !strings.Contains(got, r.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
+				w.Errorf("%s: stderr is %q; want one line with %q", line, got, r.want)
+			}
+			if d := time.Since(began); d > ample/2 {
+				w.Errorf("%s: %v", line, d)
+			}
+		}
+	}
+}
 
 // serves checks that the commands do on a store at addr what they do on files, and
 // that nobody sees its password.
