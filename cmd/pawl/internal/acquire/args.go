@@ -36,7 +36,7 @@ type Args struct {
 	canWait bool // it has --wait
 }
 
-// WaitFlags says for how long to wait.
+// WaitFlags adds --wait, --no-wait and --wait-in-deadlock.
 func (a *Args) WaitFlags(fs *pflag.FlagSet) {
 	a.canWait = true
 	fs.VarP((*cli.Duration)(&a.Wait), "wait", "w", "wait at most this `DURATION`, such as 5m; a plain number is seconds (default: forever, while the store answers)")
@@ -44,19 +44,19 @@ func (a *Args) WaitFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&a.InDeadlock, "wait-in-deadlock", false, "keep waiting in a deadlock")
 }
 
-// KindFlags says of which kind the lease is.
+// KindFlags adds --shared and --slots.
 func (a *Args) KindFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&a.Shared, "shared", false, "share the lock with others that use --shared")
 	fs.IntVar(&a.Slots, "slots", 0, "let `N` hold the lock at a time; all have to use the same number")
 }
 
-// PersonFlags says who wants the lease, and why.
+// PersonFlags adds --why and --who.
 func (a *Args) PersonFlags(fs *pflag.FlagSet, why string) {
 	fs.StringVar(&a.Why, "why", "", why)
 	fs.StringVar(&a.Who, "who", os.Getenv("PAWL_WHO"), "`TEXT` that others see instead of user and host (default $PAWL_WHO)")
 }
 
-// EventFlags says where events go.
+// EventFlags adds --events.
 func (a *Args) EventFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.Events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
 }
@@ -93,8 +93,7 @@ func (a *Args) CheckKind(fs *pflag.FlagSet) error {
 	return nil
 }
 
-// pid is that of the process that others are shown: a lease that outlives us is our
-// caller's.
+// pid is the process id that others see. A lease that outlives us belongs to our caller.
 func (a *Args) pid() int {
 	if parent := os.Getppid(); a.Apart && parent > 1 {
 		return parent

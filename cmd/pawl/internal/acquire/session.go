@@ -165,7 +165,7 @@ func (s *Session) Note(line string) {
 	}
 }
 
-// Warn writes a warning on stderr. The result is as that of say.
+// Warn writes a warning on stderr, as say does.
 func (s *Session) Warn(text string) <-chan struct{} { return s.say("pawl: warning: " + text) }
 
 // say writes a line on stderr. The result is closed when that is done. Nothing

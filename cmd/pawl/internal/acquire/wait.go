@@ -67,7 +67,7 @@ type result struct {
 	err   error
 }
 
-// lookout looks at the lock while somebody waits for it, and tells of what has changed.
+// lookout looks at the lock during a wait, and prints what changed.
 type lookout struct {
 	*Session
 	next    *time.Timer     // for the next look
@@ -81,7 +81,7 @@ func newLookout(s *Session) *lookout {
 		watch: waiting.Outage{Servers: s.Store.Guarantees().Expiry}}
 }
 
-// begin looks once more. The first look is told in any case, and with it what has been news until then.
+// begin looks again. The first look is always printed, and covers the news until then.
 func (l *lookout) begin(ctx context.Context) {
 	first := l.news == nil
 	if first && len(l.Session.news) > 0 {
@@ -98,8 +98,7 @@ func (l *lookout) look(ctx context.Context, tell bool) {
 	l.notices <- n
 }
 
-// tell tells of a look if there is news in it, and sets the time of the next. Where no server is asked,
-// there is no next one.
+// tell prints a look that has news, and schedules the next. A store without a server needs no other look.
 func (l *lookout) tell(n waiting.Notice) {
 	l.Known = l.Known || n.Info != nil
 	if l.watch.Told(&n, time.Now()) && !n.Mine(l.pid()) {
@@ -110,8 +109,7 @@ func (l *lookout) tell(n waiting.Notice) {
 	}
 }
 
-// within returns an error if we are part of a command that runs under the very
-// lock, which would never end.
+// within returns an error if a pawl run around us holds the lock: the wait would never end.
 func (s *Session) within(ctx context.Context) error {
 	if len(nested.Held()) == 0 {
 		return nil
@@ -153,8 +151,8 @@ func (s *Session) ask(ctx context.Context) (*pawl.Lease, error) {
 	}
 }
 
-// whole sees to it that a lease lasts long enough for the command to be stopped in
-// order. One that was handed over just now may end in a second, unless it is renewed.
+// whole reports whether the lease lasts long enough to stop a command in order. A lease that was just handed
+// over may end within a second, so whole renews it.
 func (s *Session) whole(ctx context.Context, lease *pawl.Lease) bool {
 	d := lease.Deadline()
 	return d.IsZero() || time.Until(d) > s.TTL/2 || lease.Extend(ctx, s.TTL) == nil

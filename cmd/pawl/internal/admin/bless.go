@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
-// Commands are those of an operator.
+// Commands returns break, bless, max-ttl and nodes.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{breakCommand(a), blessCommand(a), maxTTLCommand(a), nodesCommand(a)}
 }

@@ -156,13 +156,12 @@ func (b *breakArgs) leases(ctx context.Context, s *stores.Store) ([]string, erro
 	return ids, nil
 }
 
-// nobody is no success: whoever breaks a lock expects that there was one, and the name may be
-// misspelt.
+// nobody is a failure: the user expects that there was a lease, and the name may be misspelt.
 func (b *breakArgs) nobody(s *stores.Store) error {
 	return exit.Fail(exit.Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), "list the names with: pawl ls"+s.Flag)
 }
 
-// end says how to end a process that knows nothing of leases.
+// end says how to end a process that holds the lock without a lease.
 func (b *breakArgs) end(h driver.Held, s *stores.Store) string {
 	if h.PID == 0 {
 		return "look again: " + s.Show(b.name)
@@ -189,13 +188,13 @@ func (b *breakArgs) failure(ctx context.Context, s *stores.Store, err error) err
 	return exit.OfStore(err, s.URL.String())
 }
 
-// stays is the failure to break a lease that has ended already.
+// stays is the failure to break a lease that has ended already: a transaction keeps its name.
 func (b *breakArgs) stays(tx *pawl.Transaction) error {
 	return exit.Fail(exit.Busy, fmt.Sprintf("%q: the lease has ended, but an open transaction that it guards keeps the name: %v", b.name, tx), tx.End())
 }
 
-// kept returns the transaction that keeps the name although the lease, or any if it is empty, has
-// ended; or nil.
+// kept returns the transaction that keeps the name after the lease has ended, or nil. An empty lease
+// means any.
 func kept(info *pawl.Info, lease string) *pawl.Transaction {
 	for _, h := range info.Holders {
 		if h.Transaction != nil && (lease == "" || lease == h.Lease) {

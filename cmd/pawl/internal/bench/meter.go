@@ -103,8 +103,7 @@ func (m *meter) restedTrips(ctx context.Context) (list []time.Duration, err erro
 
 func (m *meter) pairs(ctx context.Context) ([]time.Duration, error) { return m.pair(ctx, "1") }
 
-// kept are pairs of which only the first costs the store a request. On a store that has no
-// KeepIdle there are none.
+// kept measures pairs with KeepIdle: only the first sends a request. Without KeepIdle it returns none.
 func (m *meter) kept(ctx context.Context) ([]time.Duration, error) {
 	list, err := m.pair(ctx, "kept", pawl.KeepIdle(time.Minute))
 	if errors.Is(err, errors.ErrUnsupported) {

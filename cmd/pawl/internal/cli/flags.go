@@ -22,7 +22,7 @@ func DurationVar(fs *pflag.FlagSet, d *time.Duration, name string, unless time.D
 	fs.Var((*Duration)(d), name, usage)
 }
 
-// ForEver is how long somebody waits who has not said for how long.
+// ForEver is the wait without --wait.
 const ForEver = time.Duration(-1)
 
 // Duration is a duration that is not negative, unlike its default.
@@ -60,8 +60,8 @@ func (v *Duration) String() string {
 	return time.Duration(*v).String()
 }
 
-// StoreFlag is the flag --store. An empty one is no default: it would be another store
-// than that of others whose variable is set.
+// StoreFlag is the flag --store. An empty value is an error: where a variable is unset by mistake, the
+// default would be another store than everybody else's.
 type StoreFlag string
 
 func (v *StoreFlag) Set(s string) error {
@@ -95,7 +95,7 @@ func (v *StoreFlags) String() string { return "" }
 
 func (v *StoreFlags) Type() string { return "string" }
 
-// otherFlags are words of other tools for flags that pawl has under another name.
+// otherFlags are names that other tools have for flags of pawl.
 var otherFlags = map[string]string{
 	"timeout": "wait", "nonblock": "no-wait", "nb": "no-wait", "conflict-exit-code": "busy-code", "holders": "slots", "reason": "why",
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
-// printUsage prints what the help says behind its text. It is cobra's own but for flags, whose
-// lines it breaks.
+// printUsage prints the usage after the text of the help. It is cobra's, but wraps the lines of flags.
 func printUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
@@ -49,7 +48,7 @@ func printFlags(b *strings.Builder, title string, fs *pflag.FlagSet) {
 	}
 }
 
-// helpCommand is cobra's, but it is no success to ask for a command that there is not.
+// helpCommand is cobra's, but fails for an unknown command.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",

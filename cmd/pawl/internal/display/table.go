@@ -19,9 +19,8 @@ const (
 	CellLeast = 12 // what is left of a cell that is shortened
 )
 
-// Print prints the table. If it is to have at most width columns, it fits: the cells of the
-// columns that are named are shortened, the longest first, and those of the last only if that
-// does not do.
+// Print prints the table. With a width it shortens cells so that the table fits: those in columns first, the
+// longest before others, then those in last.
 func (t Table) Print(w io.Writer, width int, columns []int, last int) error {
 	if width > 0 {
 		t.Fit(width, columns)

@@ -113,8 +113,8 @@ func limitFinding(state *report.State, longest, trip time.Duration) driver.Findi
 	return f
 }
 
-// probe takes a lock, with the longest TTL that the store has, if it is shorter than that of most programs. It is
-// always the same one: a directory keeps a file of each.
+// probe acquires a lock, with the default TTL or the store's longest if that is less. The name is always the
+// same, because a directory keeps a file for each name.
 func (d *doctor) probe(ctx context.Context, longest time.Duration) {
 	if !d.probes {
 		return
@@ -138,7 +138,7 @@ func (d *doctor) probe(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// mostLocks is how many locks are told of. Whatever is wrong with more is wrong with the store.
+// mostLocks limits the findings about locks: if more are stuck, the store is the problem.
 const mostLocks = 20
 
 // locks looks for locks and queues that are stuck.
@@ -173,8 +173,7 @@ func (d *doctor) locks(ctx context.Context) {
 	}
 }
 
-// settled looks once more at locks that nobody holds though somebody waits: they may have been on
-// their way from one to the next.
+// settled looks again at free locks with waiters: a hand-off may have been under way.
 func (d *doctor) settled(ctx context.Context, infos []*pawl.Info) []*pawl.Info {
 	between := func(info *pawl.Info) bool { return len(info.Holders) == 0 }
 	if !slices.ContainsFunc(infos, between) {
@@ -204,7 +203,7 @@ func sameQueue(before, after *pawl.Info) bool {
 	return was.Lease == is.Lease && was.Holder == is.Holder && was.Since.Equal(is.Since)
 }
 
-// stuck returns what is wrong with a lock.
+// stuck returns the findings about a lock.
 func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 	warn := func(check, text, do string) {
 		found = append(found, driver.Finding{Check: check, Level: driver.Warning, Text: fmt.Sprintf("%q ", info.Name) + text, Do: do})
@@ -238,7 +237,7 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 	return found
 }
 
-// examineRedlock is what is wrong with the nodes, where too few answer.
+// examineRedlock returns the findings about the nodes when too few answer to open the store.
 func examineRedlock(ctx context.Context, s *stores.URL) []driver.Finding {
 	found, err := redlock.Examine(ctx, s.Secret(), &redlock.Options{Options: *stores.RedisOptions(ctx)})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// deadlocks tells of waiters that wait for each other in two looks.
+// deadlocks reports deadlocks that two looks have seen.
 func (d *doctor) deadlocks(ctx context.Context, infos []*pawl.Info) {
 	if len(pawl.Deadlocks(infos, infos)) == 0 {
 		return
@@ -37,11 +37,11 @@ func (d *doctor) deadlocks(ctx context.Context, infos []*pawl.Info) {
 	}
 }
 
-// lookTimes is how often the doctor looks at locks that change hands.
+// lookTimes is the number of looks for locks that change hands.
 const lookTimes = history.Often + 2
 
-// changing tells of locks that change hands in each of a few looks. That is no warning: of a lock of
-// short jobs it is the use.
+// changing reports locks that change hands in each of a few looks. It is not a warning: locks of short
+// jobs do that.
 func (d *doctor) changing(ctx context.Context, infos []*pawl.Info) {
 	if !slices.ContainsFunc(infos, func(info *pawl.Info) bool { return len(info.Holders) > 0 }) {
 		return

@@ -75,8 +75,7 @@ func (f *Failure) Error() string {
 // on stderr always begins with the kind of failure.
 func (f *Failure) Line() string { return "pawl: " + f.Kind + ": " + f.Error() }
 
-// As returns err as a failure. What is none by itself comes from the
-// parser of the command line.
+// As returns err as a failure. Other errors come from the parser of the command line.
 func As(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -89,13 +88,12 @@ func As(err error) *Failure {
 	return Usage(text, "try: pawl --help")
 }
 
-// Plain returns the text of an error of the store without the words that say to
-// programmers where it comes from.
+// Plain returns the text of an error without the prefixes that are for programmers.
 func Plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "pawl: "), "open: ")
 }
 
-// Unread reports whether the store answers, and some names cannot be read.
+// Unread reports whether the store answered and only some names cannot be read.
 func Unread(err error) bool {
 	_, only := driver.Unread(err)
 	return only

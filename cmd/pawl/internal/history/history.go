@@ -32,8 +32,7 @@ type Span struct {
 	// left; that of a quarantine closed or ended.
 	State string `json:"state"`
 
-	// What was seen of it last, for whoever is told what has changed; spans that are kept have
-	// neither.
+	// Holder and Waiter are what was seen last, for reports of changes. Kept spans have neither.
 	Holder *report.Holder `json:"-"`
 	Waiter *report.Waiter `json:"-"`
 
@@ -41,8 +40,7 @@ type Span struct {
 	left time.Duration // the most that the lease had left when it was looked at
 }
 
-// Bytes bounds the spans that have ended, for whoever shows them. They are the only thing here
-// that grows with time.
+// Bytes bounds the ended spans that a History keeps for a page. Nothing else here grows with time.
 const Bytes = 4 << 20
 
 // History has the spans of all stores that have ended, oldest first.
@@ -84,8 +82,8 @@ func (h *History) end(sp *Span, at time.Time, state string) {
 	h.ended = h.ended[n:]
 }
 
-// follow compares the spans of l with those who hold it and wait for it now, and returns
-// those that have begun, changed or ended since the look before.
+// follow compares the spans of l with its holders and waiters now, and returns the spans that began,
+// changed or ended since the look before.
 func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
 	there := map[string]bool{}
 	granted := map[report.Person]bool{}
@@ -127,7 +125,7 @@ func (h *History) lease(s *Store, l *Lock, held *report.Holder, now time.Time) *
 	return sp
 }
 
-// followWaiters is the part of follow for those who wait. It adds the keys of their spans to there.
+// followWaiters is the part of follow for waiters. It adds the keys of their spans to there.
 func (h *History) followWaiters(s *Store, l *Lock, there map[string]bool, now time.Time) (news []*Span) {
 	nameless := map[string]bool{}
 	for i := range l.Waiters {

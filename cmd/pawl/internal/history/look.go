@@ -19,8 +19,7 @@ const (
 	Every = time.Second
 	// Patience is for how long. A store that has not answered then is away.
 	Patience = 10 * time.Second
-	// To ask a store takes at most one part of so many of the time: a list goes through
-	// all keys of a Redis server.
+	// Asking a store takes at most one share-th of the time: a list scans all keys of a Redis server.
 	share = 10
 )
 
@@ -52,19 +51,19 @@ func Ask(ctx context.Context, client *pawl.Client, list func(context.Context) ([
 	return l
 }
 
-// Answered reports whether the store has told all that it can: of some names it may not be able to.
+// Answered reports whether the store answered. Some records may be unreadable all the same.
 func (l *Look) Answered() bool {
 	_, only := driver.Unread(l.Err)
 	return l.Err == nil || only
 }
 
-// unread reports whether it is not known how a name is.
+// unread reports whether the record of a name cannot be read.
 func (l *Look) unread(name string) bool {
 	names, _ := driver.Unread(l.Err)
 	return slices.Contains(names, name)
 }
 
-// Pace is the time from the begin of a look that took so long to the next one.
+// Pace returns the time between the starts of two looks, if a look takes took.
 func Pace(took time.Duration) time.Duration { return max(Every, share*took) }
 
 // Store is what is known of a store.
@@ -86,11 +85,11 @@ type Lock struct {
 	report.Lock
 	Spans map[string]*Span // that go on
 
-	nameless map[string]bool // waiters of the last look of whom nothing is known
+	nameless map[string]bool // waiters of the last look without a name
 }
 
-// Take makes l what is known of s. It returns the spans that have begun, changed or ended since
-// the look before, and the names that nobody holds or waits for any more.
+// Take updates s with a look. It returns the spans that began, changed or ended since the look before, and
+// the names that nobody holds or waits for any more.
 func (h *History) Take(s *Store, l *Look) (news []*Span, gone []string) {
 	if s.Locks == nil {
 		s.Locks = map[string]*Lock{}
@@ -119,7 +118,7 @@ func (h *History) Take(s *Store, l *Look) (news []*Span, gone []string) {
 	return append(news, h.closed(s, l.At)...), gone
 }
 
-// missing returns the names that are not in infos any more.
+// missing returns the known names that infos lacks.
 func (s *Store) missing(infos []*pawl.Info) []string {
 	gone := maps.Clone(s.Locks)
 	for _, info := range infos {

@@ -36,8 +36,8 @@ func (s *Source) Ask(ctx context.Context) (l Look) {
 	return Ask(ctx, client, func(ctx context.Context) ([]*pawl.Info, error) { return client.List(ctx, s.Prefix) })
 }
 
-// Follow asks the store until ctx ends, and gives each look to take. rest, if it is not nil, may
-// return later than Pace has it.
+// Follow asks the store until ctx ends, and passes each look to take. rest, if not nil, can delay the next
+// look further.
 func (s *Source) Follow(ctx context.Context, take func(Look), rest func(began time.Time)) {
 	defer s.Close()
 	for ctx.Err() == nil {

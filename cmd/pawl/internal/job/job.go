@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package job runs one command as a job that can be ended for certain.
+// Package job runs a command so that it and all that it starts can be ended.
 //
 // Three processes take part, each the parent of the next:
 //

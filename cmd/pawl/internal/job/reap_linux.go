@@ -39,9 +39,9 @@ func (j *Job) reap() (none bool) {
 	return none
 }
 
-// candidates returns numbers of processes, our children among them. What comes from dead parents is
-// in the list of the first thread, where also those of other users are that the kernel may hide elsewhere;
-// but some kernels do not have it, and it has a gap if a guard is reaped while it is read.
+// candidates returns process ids, our children among them. The list of the first thread has the children of
+// dead parents, also of other users, which /proc may hide; but some kernels lack it, and a child that is
+// reaped while it is read leaves a gap.
 func candidates() ([]int, error) {
 	list, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
 	dir, err := os.Open("/proc")

@@ -16,8 +16,8 @@ import (
 // our own process group, so that the shell gets the terminal, and returns when
 // it is continued. It reports whether the command is to be resumed.
 //
-// STOP is no request of the keyboard: whoever sent it continues the command in
-// the same way.
+// STOP does not come from the keyboard: its sender continues the command in the
+// same way.
 func (j *Job) Suspend(sig syscall.Signal) bool {
 	if j.tty == nil || sig == syscall.SIGSTOP {
 		return false

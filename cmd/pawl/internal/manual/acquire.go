@@ -57,7 +57,7 @@ Exit codes:
            --ttl if the store does not answer
 Others: see pawl run --help.`
 
-// Commands are those that take a lease and leave the work to somebody else.
+// Commands returns hold, acquire, renew and release.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{holdCommand(a), acquireCommand(a), renewCommand(a), releaseCommand(a)}
 }
@@ -107,7 +107,7 @@ type leaseJSON struct {
 	Expires time.Time `json:"expires,omitzero"` // until when it is certainly held, in UTC and whole seconds
 }
 
-// take takes a lease and leaves it, once somebody has been told of it.
+// take acquires a lease, and keeps it once its id is printed.
 func take(a *cli.App, s *acquire.Session) (int, error) {
 	if err := outlives(s.Store); err != nil {
 		return 0, err
@@ -147,7 +147,7 @@ func outlives(s *stores.Store) error {
 	return endsWithUs(s.URL.Scheme, "NAME")
 }
 
-// noFiles refuses a directory before it is made.
+// noFiles refuses a directory before opening would create it.
 func noFiles(a *cli.App, name string) error {
 	if u, err := stores.Chosen(a.Store); err == nil && u.Scheme == "file" {
 		return endsWithUs(u.Scheme, display.Quote(name))

@@ -156,7 +156,7 @@ func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, 
 	return r.failure(ctx, s, err)
 }
 
-// ours returns an error if the lease is that of a process that relies on it.
+// ours returns an error if the lease belongs to a process that renews it.
 func (r *adoption) ours(ctx context.Context, s *stores.Store) error {
 	info, err := s.Inspect(ctx, r.name)
 	if err != nil {
@@ -182,7 +182,7 @@ func (r *adoption) renew(ctx context.Context, s *stores.Store, g *participant.Ad
 	})
 }
 
-// done prints what has been done, which an output that cannot be written does not undo.
+// done prints the result. If it cannot be written, what was done stays done.
 func (r *adoption) done(s *stores.Store, g *participant.Adopted, until time.Time, text func(io.Writer) error) error {
 	err := r.Print(leaseJSON{report.Schema, s.URL.String(), r.name, r.lease, uint64(g.Token()), until}, text)
 	if err == nil {

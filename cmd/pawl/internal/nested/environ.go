@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nested is what a "pawl run" tells the command that it runs, and any pawl inside of that:
-// its lease, what is held around, and where passwords are.
+// Package nested passes the lease, the locks held around it and the passwords of stores from a "pawl run"
+// to its command, and to a pawl inside it.
 package nested
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// heldVar is a variable with the leases under which a command runs, its own and those of
-// "pawl run" around it: the id of each, "=" and its name, escaped as in the path of a URL.
+// heldVar names the variable with the leases of all "pawl run" around a command: for each its id, "=" and
+// its name, escaped as in the path of a URL.
 const heldVar = "PAWL_HELD"
 
 // Held returns the leases that are held around us.
@@ -33,8 +33,8 @@ func Held() (holds []driver.Hold) {
 	return holds
 }
 
-// Surrounding returns an error if the lock is held by a "pawl run" around us. inner is the command
-// that would wait for it in vain. It is nil if info is: acquiring will tell why.
+// Surrounding returns an error if a "pawl run" around us holds the lock: inner, our command, would wait
+// forever. Without info it returns nil: acquiring says why.
 func Surrounding(info *pawl.Info, inner string) error {
 	if info == nil {
 		return nil
@@ -48,9 +48,8 @@ func Surrounding(info *pawl.Info, inner string) error {
 	return nil
 }
 
-// outputs are the variables by which the command is told of its lease. No pawl reads
-// one of them to find its store: a script takes the same lock whether or not it
-// runs beneath another "pawl run".
+// outputs are the variables that describe the lease to the command. No pawl finds its store by them: a
+// script takes the same lock whether or not it runs in another "pawl run".
 var outputs = []string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_LEASE_STORE", "PAWL_TOKEN", heldVar, keepersVar}
 
 // Environ returns the environment of a command that runs under a lease on name, in store.

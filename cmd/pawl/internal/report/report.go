@@ -18,12 +18,12 @@ const Schema = 1
 type Lock struct {
 	Name    string     `json:"name"`
 	Held    bool       `json:"held"`
-	Token   pawl.Token `json:"token"` // the largest granted or reserved so far: that of a holder may be smaller
+	Token   pawl.Token `json:"token"` // the largest granted or reserved so far; holders may have smaller ones
 	Holders []Holder   `json:"holders"`
 	Waiters []Waiter   `json:"waiters"` // first come first
 }
 
-// Person is whoever holds a lease, or waits for one.
+// Person is a holder or a waiter.
 type Person struct {
 	Who     string `json:"who,omitempty"`
 	User    string `json:"user,omitempty"`

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 )
 
-// leftovers is what becomes of processes that the command leaves running when it ends.
+// leftovers says what to do with processes that the command leaves running.
 type leftovers string
 
 const (
@@ -38,8 +38,8 @@ func (l *leftovers) String() string { return string(cmp.Or(*l, waitLeftovers)) }
 
 func (l *leftovers) Type() string { return "string" }
 
-// leave does what is to be done with what the command has left running, and
-// waits for nothing: mostly there is none, and Empty tells in a moment.
+// leave handles what the command has left running. It does not wait: mostly nothing is left, and Empty is
+// closed in a moment.
 func (s *supervisor) leave() {
 	s.job.Retire() // Ctrl-C is for us now
 	if s.args.leftovers == killLeftovers {
@@ -58,7 +58,7 @@ func (s *supervisor) leave() {
 // quick is how long a command's last processes may take to end by themselves before they are ended.
 const quick = 20 * time.Millisecond
 
-// tellLeftovers says what the lock is kept for.
+// tellLeftovers names the processes that keep the lock.
 func (s *supervisor) tellLeftovers() {
 	left := s.job.Left()
 	e := acquire.About("leftovers", s.lease, nil)

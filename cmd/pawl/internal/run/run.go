@@ -25,7 +25,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Commands are those that run a command under a lock.
+// Commands returns run, elect and once.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		command(a, "run", &cobra.Command{

@@ -34,7 +34,7 @@ type breakJSON struct {
 
 const maxBody = 32 << 10 // bytes
 
-// breakWait is for how long a holder is asked to let go, where only it can do that.
+// breakWait limits the wait for a holder to release the lock, where only the holder can.
 const breakWait = 30 * time.Second
 
 func (s *Server) breakLease(w http.ResponseWriter, r *http.Request) {

@@ -53,7 +53,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withToken lets f answer whoever may see locks.
+// withToken calls f if the request has the token.
 func (s *Server) withToken(w http.ResponseWriter, r *http.Request, f func(*Server, http.ResponseWriter, *http.Request)) {
 	if !s.allowed(r.Header.Get("Authorization")) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -149,7 +149,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 func reply(w http.ResponseWriter, kind string, body []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-	_, _ = w.Write(body) // whoever asked is gone, if it fails
+	_, _ = w.Write(body) // it fails if the client has gone
 }
 
 func refuse(w http.ResponseWriter, code int, text string) {

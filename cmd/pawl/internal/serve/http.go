@@ -29,7 +29,7 @@ func listen(ctx context.Context, l net.Listener, cert *tls.Certificate, handle h
 		MaxHeaderBytes: maxHeader, ReadTimeout: patient, WriteTimeout: slowest, IdleTimeout: slowest,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
 		ConnContext: withConn,
-		ErrorLog:    log.New(io.Discard, "", 0), // what clients do wrong is told to them
+		ErrorLog:    log.New(io.Discard, "", 0), // clients get their own errors
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 16},
 	}
 	ended := make(chan error, 1)
@@ -49,7 +49,7 @@ func listen(ctx context.Context, l net.Listener, cert *tls.Certificate, handle h
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer stop()
 	if srv.Shutdown(grace) != nil {
-		srv.Close() // whoever does not let go is cut off
+		srv.Close() // cut off what is still open
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -57,8 +57,7 @@ func listen(ctx context.Context, l net.Listener, cert *tls.Certificate, handle h
 	return nil
 }
 
-// flushed is a response of which each write goes out at once. Whoever does not read it
-// keeps us waiting for so long, each time.
+// flushed is a response that sends each write at once, and fails if the client does not read it in time.
 type flushed struct {
 	http.ResponseWriter
 }

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Token string   // that everybody has to send; empty: nobody has to
 	Hosts []string // names, besides localhost and every IP address, by which browsers may call us
-	Break bool     // whoever may see the locks may break leases
+	Break bool     // who may see the locks may also break leases
 
 	Certificate *tls.Certificate // nil: nothing is encrypted
 }

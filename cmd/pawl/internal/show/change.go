@@ -31,8 +31,7 @@ type change struct {
 	said string // silent, unread: the same for people
 }
 
-// eventOrder is the order of what one look has shown of a name: a lock is released before it
-// is granted to the next.
+// eventOrder is the order of the events of one look: a lock is released before it is granted to the next.
 var eventOrder = strings.Fields("silent unread answers closed open released expired held granted overdue renewed left waiting")
 
 func inOrder(a, b change) int {
@@ -66,8 +65,8 @@ func (w *watching) tell(c change) error {
 	return enc.Encode(c)
 }
 
-// line returns the event in one line, of at most width characters unless that is 0. What it leaves out
-// first is the token, and then the end of whoever it is about.
+// line returns the event in one line, of at most width characters unless that is 0. It leaves out the
+// token first, then the end of the person.
 func (c *change) line(width int) string {
 	line := func(person, token string) string {
 		return display.Printable(fmt.Sprintf("%s  %-8s  %s%s", c.Time.Local().Format(time.TimeOnly), c.Event, c.text(person), token))
@@ -114,7 +113,7 @@ func (c *change) text(person string) string {
 	return c.Name + "  " + person + c.lease(lasted)
 }
 
-// wait says what there is to say of a wait, after whose it is.
+// wait returns the text about a wait that follows the person.
 func (c *change) wait(lasted string) string {
 	text := kindOf(c.Waiter.Shared, c.Waiter.Slots)
 	switch {
@@ -126,7 +125,7 @@ func (c *change) wait(lasted string) string {
 	return text + because(c.Waiter.Why)
 }
 
-// lease says what there is to say of a lease, after whose it is.
+// lease returns the text about a lease that follows the person.
 func (c *change) lease(lasted string) string {
 	h := c.Holder
 	text := kindOf(h.Shared, h.Slots)

@@ -78,7 +78,7 @@ func list(a *cli.App, ctx context.Context, prefix string, order lsOrder) error {
 		width, _ := display.SizeOf(w)
 		return printTable(w, width, l.infos)
 	})
-	return cmp.Or(err, l.failed) // what could not be read is told beside the rest
+	return cmp.Or(err, l.failed) // after the rest is printed
 }
 
 // lsJSON is what ls prints.

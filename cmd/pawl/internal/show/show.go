@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Commands are those that look at locks and change nothing.
+// Commands returns ls, show, watch and wait.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{lsCommand(a), showCommand(a), watchCommand(a), waitCommand(a)}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// unread tells of names that cannot be read, and could be before.
+// unread returns an event for each name that has become unreadable.
 func (w *watching) unread(look *history.Look) (all []change) {
 	if !look.Answered() {
 		return nil // nothing is known of any
@@ -34,7 +34,7 @@ func (w *watching) unread(look *history.Look) (all []change) {
 	return all
 }
 
-// unreadOf returns what err, of which there is a driver.UnreadError for name, says of it.
+// unreadOf returns the driver.UnreadError for name in err, or nil.
 func unreadOf(err error, name string) error {
 	switch e := err.(type) {
 	case *driver.UnreadError:
@@ -53,7 +53,7 @@ func unreadOf(err error, name string) error {
 	return nil
 }
 
-// silence tells that the store does not answer, or does again.
+// silence returns the event that the store does not answer, or answers again.
 func (w *watching) silence(look *history.Look, began time.Time) []change {
 	n := waiting.Notice{Began: began}
 	if !look.Answered() {

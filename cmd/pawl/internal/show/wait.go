@@ -95,7 +95,7 @@ func (f *freeing) run(ctx context.Context) (err error) {
 	return err
 }
 
-// until looks until the lock is free or the time is over, and returns what it has seen last.
+// until looks until the lock is free or the time is over, and returns its last look.
 func (f *freeing) until(ctx context.Context) (seen, error) {
 	began, pause, told := time.Now(), 20*time.Millisecond, false
 	watch := waiting.Outage{Servers: f.store.Guarantees().CrossHost}
@@ -128,7 +128,7 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 	}
 }
 
-// seen is what one look at the store has shown.
+// seen is the result of one look at the store.
 type seen struct {
 	waiting.Notice
 	state *report.State

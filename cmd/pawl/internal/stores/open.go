@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stores opens the store that the user has named by a URL, and says what is wrong with it.
+// Package stores opens the store that the user named by a URL, and explains why it cannot.
 package stores
 
 import (
@@ -23,9 +23,8 @@ import (
 	"github.com/pawl-go/pawl/filelock"
 )
 
-// openStore opens the store at u, and completes the URL of a directory, for those who are
-// told which it is. A directory that is missing is made only if create is set, and not in
-// silence: its name may be misspelt.
+// openStore opens the store at u, and completes the URL of a directory, which messages print. If
+// create is set it creates a missing directory, with a warning: the name may be misspelt.
 func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*Store, error) {
 	own := *opts
 	// The client itself stays silent: the command tells what happens to leases.
@@ -85,10 +84,10 @@ type Store struct {
 	URL        *URL
 	Wire       driver.Store // of the client
 	Flag       string       // as sameStore returns it
-	KeepLeases bool         // Close leaves the leases to whoever has been told of them
+	KeepLeases bool         // Close keeps the leases, whose ids have been printed
 }
 
-// Close hides that of the client, which gives all leases back.
+// Close hides Client.Close, which releases all leases.
 func (s *Store) Close() error {
 	if s.KeepLeases {
 		return s.Wire.Close()

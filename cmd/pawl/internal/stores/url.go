@@ -86,8 +86,8 @@ func example(scheme string) string {
 	return scheme + "://HOST:PORT"
 }
 
-// didYouMean asks for the URL that was meant by the path of a directory, or by the address of a server.
-// It returns "" for what may be anything else, such as a password.
+// didYouMean proposes a URL for the path of a directory or the address of a server. It returns "" for
+// anything else, which may be a password.
 func didYouMean(text string) string {
 	public, _, _ := strings.Cut(text, "?")
 	address, _, _ := strings.Cut(public, "/")
@@ -115,8 +115,8 @@ func SameStore(given string) string {
 	return " -s " + display.Quote(u.String())
 }
 
-// CheckName returns an error unless name can be that of a lock. The URL of a store was
-// more likely meant for --store, unless that is there. It may contain a password.
+// CheckName returns an error unless name can name a lock. If --store is missing, the URL of a store was
+// more likely meant for it. It may contain a password.
 func CheckName(name, store string) error {
 	if what, write := LikeStore(name); what != "" && store == "" {
 		return exit.Usage("the name of the lock looks like the "+what, "use both: "+write+" NAME")
@@ -127,7 +127,7 @@ func CheckName(name, store string) error {
 	return nil
 }
 
-// LikeStore returns what an argument is that was likely meant for --store, and how to write it then; or "".
+// LikeStore returns what an argument looks like that was likely meant for --store, and how to write it; or "".
 // It repeats nothing but the scheme: the rest may be a password.
 func LikeStore(arg string) (what, write string) {
 	if scheme, _, ok := strings.Cut(arg, "://"); ok && slices.Contains(pawl.Schemes(), scheme) {

@@ -46,7 +46,7 @@ func (t *top) rows(now time.Time) (rows []topRow) {
 		}
 		often := s.Changing()
 		for _, name := range history.Sorted(often) {
-			if s.Locks[name] == nil { // nobody has it at this very moment
+			if s.Locks[name] == nil { // free at the moment of the look
 				rows = append(rows, topRow{store: i + 1, name: name, kind: "-", holder: "nobody", person: "nobody", held: -1, first: -1, why: changing(often[name])})
 			}
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package waiting is what somebody is told who waits for a lock: who has it, whether the store
-// answers, when it may become free.
+// Package waiting has the messages for a waiter: who holds the lock, whether the store answers, when the
+// lock may become free.
 package waiting
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Notice is what a waiter is told.
+// Notice is a message for a waiter.
 type Notice struct {
 	Info       *pawl.Info    // nil if the store could not say
 	Ahead      int           // waiters before us; negative: not known
@@ -87,14 +87,14 @@ func Place(info *pawl.Info, pid int) int {
 	return -1
 }
 
-// Mine reports whether the process pid of this host has the lock by now: a slow disk shows the
-// record of a lease before it confirms it.
+// Mine reports whether the process pid of this host holds the lock already: a slow disk shows the record of
+// a lease before it confirms it.
 func (n Notice) Mine(pid int) bool {
 	return n.Info != nil && slices.ContainsFunc(n.Info.Holders, func(h driver.Held) bool { return h.PID == pid && h.Here() })
 }
 
-// Pace is how long to wait until the next look. One look costs the store as much as there are waiters,
-// and each of them looks.
+// Pace returns the time until the next look. All waiters look, and each look costs the store work for each
+// waiter.
 func (n Notice) Pace() time.Duration {
 	d := time.Second
 	if n.Info != nil {
@@ -103,5 +103,5 @@ func (n Notice) Pace() time.Duration {
 	return d
 }
 
-// Patience is how long waiting is nothing to talk about.
+// Patience is the wait after which pawl says that it waits.
 const Patience = time.Second

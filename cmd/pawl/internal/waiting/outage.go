@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// Outage is what a waiter knows of its store: whether it answers at all. Nobody is next
-// in the queue of a store that is gone.
+// Outage tracks whether the store answers. In a store that does not answer, nobody is next.
 type Outage struct {
 	Servers bool      // the store has some, which may be away
 	since   time.Time // zero: it answers
-	again   time.Time // when it is told again
+	again   time.Time // when to print it again
 	holder  overdue
 }
 
-// Told completes a notice and reports whether it is to be told now.
+// Told completes a notice and reports whether to print it now.
 func (o *Outage) Told(n *Notice, now time.Time) bool {
 	switch {
 	case n.Failed == nil && o.since.IsZero():

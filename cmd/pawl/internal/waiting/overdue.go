@@ -8,19 +8,19 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// overdue notices that the lease for which somebody waits is not renewed any more, as that of
-// a process that was killed: then it ends by itself, and a waiter is told when.
+// overdue notices a lease that nobody renews any more, because its process was killed: the waiter learns
+// when it ends.
 type overdue struct {
 	lease string
 	seen  time.Time // first with this end
 	ends  time.Time
 	told  bool
-	// renewed: somebody renews it whose process is not seen here, as in another container, or whose own has
-	// ended, as after pawl acquire.
+	// renewed: it was renewed before. Its process may be hidden, as in another container, or have ended, as
+	// after pawl acquire.
 	renewed bool
 }
 
-// news notes in n for how long the lease still lasts, and reports whether that is to be told.
+// news notes in n how long the lease still lasts, and reports whether to print that.
 // A lease is renewed at a third of its TTL, and what was left when it was seen first is no more
 // than the TTL. So if half of that has passed without a renewal, one was due.
 func (o *overdue) news(n *Notice, now time.Time) bool {
@@ -46,8 +46,8 @@ func (o *overdue) news(n *Notice, now time.Time) bool {
 	return !was
 }
 
-// Gone reports whether a process that could be seen from here is no more.
+// Gone reports whether a process of this host has ended.
 func Gone(h pawl.Holder) bool { return h.Here() && processGone(h.PID) }
 
-// AcquireCommand is what others are shown as the command that holds such a lease.
+// AcquireCommand is the command that others see as the holder of a lease of pawl acquire.
 const AcquireCommand = "pawl acquire"
