@@ -44,9 +44,9 @@ It keeps up to 4 MB of history, from its start on. It asks each store once a
 second while somebody looks, and every 30s otherwise.
 
 Everybody who can reach the address sees the locks. The default address is
-local to this machine; any other needs --token-file. Without --tls-cert nothing
-is encrypted: from another machine use ssh -L 7295:127.0.0.1:7295, or a proxy
-with TLS.
+local to this machine; one that others can reach needs --token-file. Without
+--tls-cert nothing is encrypted: from another machine use ssh -L
+7295:127.0.0.1:7295, or a proxy with TLS.
 
   /              the page
   /api/locks     what pawl ls --json prints, for all stores
