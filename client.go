@@ -285,7 +285,8 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 }
 
 // Store describes the store itself: the longest TTL on which its clients have agreed,
-// and whether it grants nothing for a while. It changes nothing.
+// and whether it grants nothing for a while. It changes nothing. On a store whose clients
+// need not agree, as on etcd, the error is errors.ErrUnsupported.
 func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	ctx = present(ctx)
 	if err := c.usable(ctx); err != nil {

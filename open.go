@@ -295,7 +295,9 @@ func (c *Client) ping(ctx context.Context) error {
 	defer stop()
 	_, err := c.core.Store().Inspect(asking, "ping")
 	if errors.Is(err, errors.ErrUnsupported) { // of any name
-		_, err = c.core.Store().Describe(asking)
+		if _, err = c.core.Store().Describe(asking); errors.Is(err, errors.ErrUnsupported) {
+			err = nil
+		}
 	}
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: it has not answered for %v", ErrUnavailable, participant.RequestTimeout)

@@ -80,7 +80,8 @@ type Store interface {
 	// else ErrReleased. The participant that had the lease gets a Lost event with by and why.
 	Break(ctx context.Context, name, lease string, by *Holder, why string) error
 
-	// Describe returns what all clients of the service have agreed on, and changes nothing.
+	// Describe returns what all clients of the service have agreed on, and changes nothing. The error is
+	// errors.ErrUnsupported if they agree on nothing.
 	Describe(ctx context.Context) (*StoreInfo, error)
 
 	// Examine asks each server how it is, and changes nothing. A server that does not answer is told of
@@ -266,8 +267,8 @@ func (Basic) Break(context.Context, string, string, *Holder, string) error {
 	return errors.ErrUnsupported
 }
 
-// Describe implements Store: there is nothing to agree on.
-func (Basic) Describe(context.Context) (*StoreInfo, error) { return &StoreInfo{}, nil }
+// Describe implements Store with errors.ErrUnsupported: there is nothing to agree on.
+func (Basic) Describe(context.Context) (*StoreInfo, error) { return nil, errors.ErrUnsupported }
 
 // Examine implements Store: there is nothing to see.
 func (Basic) Examine(context.Context) []Finding { return nil }

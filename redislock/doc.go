@@ -14,8 +14,7 @@
 // Waiters stand in a queue in the server. The script that ends a lease gives the lock
 // to the first waiter in the same step, and sends a message to its client; it passes
 // over a waiter whose client no longer listens at once, and one that does not answer
-// after a second. As a message may be lost, waiters also look: the first in the queue
-// every two seconds, those behind it less often, down to once a minute.
+// after a second. As a message may be lost, every waiter also looks, every two seconds.
 //
 // Readers, writers and waiters for slots stand in the same queue. Waiters that follow
 // each other and fit together are granted the lock together, and none is overtaken.

@@ -20,8 +20,11 @@ func blocks(t *testing.T, page, language string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []string
-	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(string(text), -1) {
+	return blocksOf(string(text), language)
+}
+
+func blocksOf(text, language string) (all []string) {
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(text, -1) {
 		all = append(all, m[1])
 	}
 	return all

@@ -8,50 +8,54 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
 
-// readme returns the code blocks of README.md in the given language.
-func readme(t *testing.T, language string) []string {
-	t.Helper()
+// What the README says of a clone: its command runs, and a module of one's own has the library.
+func TestReadmeClone(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
+	_, part, ok := strings.Cut(string(text), "## From a clone\n")
+	sh := blocksOf(part, "sh")
+	if !ok || len(sh) != 2 || !strings.Contains(part, "`make test`") {
+		t.Fatalf("README.md ends with %q (%v)", part, err)
+	}
+	var stderr strings.Builder
+	run := func(dir, line string) string {
+		stderr.Reset()
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir, cmd.Stderr, cmd.Env = dir, &stderr, append(os.Environ(), "GOWORK=off")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s\n%s%v", line, stderr.String(), err)
+		}
+		return string(out)
+	}
+	lines := strings.Split(strings.TrimSpace(sh[0]), "\n")
+	hello := lines[len(lines)-1]
+	if out := run(t.TempDir(), hello); out != "only one of me at a time\n" || stderr.Len() > 0 {
+		t.Errorf("%s\nprints %q and %q", hello, out, stderr.String())
+	}
+	clone, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var blocks []string
-	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(string(text), -1) {
-		blocks = append(blocks, m[1])
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(blocks(t, "../README.md", "go")[0]), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if len(blocks) == 0 {
-		t.Fatalf("README.md has no block of %s", language)
+	run(dir, "go mod init example.com/own")
+	lines = strings.Split(strings.TrimSpace(sh[1]), "\n")
+	for _, line := range lines[:len(lines)-1] {
+		run(dir, strings.ReplaceAll(line, "CLONE", clone))
 	}
-	return blocks
-}
-
-// The README's commands for contributors: the first is run here as it stands, the second
-// is what runs this.
-func TestReadmeCommands(t *testing.T) {
-	blocks := readme(t, "sh")
-	lines := strings.Split(strings.TrimSpace(blocks[len(blocks)-1]), "\n")
-	if len(lines) != 2 || !strings.HasPrefix(lines[0], "go run ./cmd/pawl run hello") || !strings.HasPrefix(lines[1], "make test") {
-		t.Fatalf("README.md ends with %q", lines)
-	}
-	cmd := exec.Command("sh", "-c", lines[0])
-	cmd.Dir = "../.."
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil || string(out) != "only one of me at a time\n" || stderr.Len() > 0 {
-		t.Errorf("%s\nprints %q and %q (%v)", lines[0], out, stderr.String(), err)
-	}
+	run(dir, "go mod tidy && go vet .") // the next test runs it
 }
 
 // The README's Go is a program that can be run, with a Redis.
 func TestReadmeGo(t *testing.T) {
 	url := "redis://" + startRedis(t) + "?assume_new=true"
-	for _, program := range readme(t, "go") {
+	for _, program := range blocks(t, "../README.md", "go") {
 		program = strings.Replace(program, "redis://localhost:6379", url, 1)
 		dir, err := os.MkdirTemp(".", ".readme-") // within the module, so that imports are found
 		if err != nil {

@@ -66,12 +66,12 @@ func TestPagesAreShort(t *testing.T) {
 		if path.Dir(page) == "docs/adr" && path.Base(page) != "README.md" && n > 250 {
 			t.Errorf("%s has %d words: a decision has 250 at most", page, n)
 		}
-		if strings.HasPrefix(page, "docs/") {
+		if page != "CHANGELOG.md" && !strings.Contains(page, "/testdata/") {
 			all += n
 		}
 	}
 	if all > 45000 || all < 20000 {
-		t.Errorf("docs has %d words; want 45,000 at most", all)
+		t.Errorf("all pages have %d words; want 45,000 at most", all)
 	}
 }
 

@@ -50,6 +50,9 @@ func Adopt(ctx context.Context, store driver.Store, name, id string) (*Adopted, 
 // open returns a *driver.ClosedError while the store grants nothing.
 func open(ctx context.Context, store driver.Store) error {
 	info, err := store.Describe(ctx)
+	if errors.Is(err, errors.ErrUnsupported) { // it forgets nothing
+		return nil
+	}
 	if err != nil {
 		return looked(err)
 	}

@@ -111,7 +111,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// leastRights are those in docs/redis-protocol.md.
+// leastRights are those in docs/redlock-nodes.md.
 var leastRights = strings.Fields("+info +script|load +script|exists +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire +mget +sadd +srem +smembers +scard +zcard +zadd +zrange +zrank +zrem +zremrangebyscore +publish +pubsub|numsub +scan +setrange +object|encoding")
 
 func TestLeastRights(t *testing.T) {
@@ -127,14 +127,14 @@ func TestLeastRights(t *testing.T) {
 			}
 		}
 	}
-	doc, err := os.ReadFile("../../docs/redis-protocol.md")
+	doc, err := os.ReadFile("../../docs/redlock-nodes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, chapter, _ := strings.Cut(string(doc), "# The protocol of redlock")
+	_, chapter, _ := strings.Cut(string(doc), "## Keys and rights")
 	for _, right := range leastRights {
 		if !strings.Contains(chapter, right) {
-			t.Errorf("docs/redis-protocol.md does not list the right %s", right)
+			t.Errorf("docs/redlock-nodes.md does not list the right %s", right)
 		}
 	}
 	url := strings.Replace(f.url(), "://", "://app:s3cret@", 1)

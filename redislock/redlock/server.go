@@ -68,8 +68,7 @@ var scripts = []epoch.Script{
 	nodesScript:   {Text: commonLua + nodesLua},
 }
 
-// Names of what is in the store; docs/redis-protocol.md is the contract with
-// clients in other languages.
+// Names of what is in the store; docs/redlock-nodes.md lists them.
 const (
 	floorSuffix     = ":token"
 	markSuffix      = ":ended:" // and the lease
