@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/participant"
 )
@@ -193,4 +195,67 @@ func TestRenewTogether(t *testing.T) {
 		})
 	}
 	calls.Wait()
+}
+
+// allTogether makes the requests of a client go together.
+func allTogether(d *client) { d.wire.takes.Few = 0 }
+
+// TestBatchRefused: what the server refuses because of one request fails for that one alone.
+func TestBatchRefused(t *testing.T) {
+	t.Parallel()
+	p := servers.StartPostgres(t)
+	sql(t, p, "CREATE DATABASE euc ENCODING 'EUC_JP' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	d := open(t, strings.Replace(p.URL("pawl"), "/postgres?", "/euc?", 1), wide)
+	allTogether(d)
+	var all sync.WaitGroup
+	for _, name := range []string{"one", "two", "three", "锁"} {
+		all.Go(func() {
+			_, err := d.TryAcquire(t.Context(), request(name, time.Minute))
+			if (err != nil) != (name == "锁") {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestBatchAnswer: each request has the row of its own lease. Where there is none, and where the
+// server has rolled all of them back, it is sent by itself; a failure is that of all.
+func TestBatchAnswer(t *testing.T) {
+	all := []string{"a", "b", "c"}
+	for _, c := range []struct {
+		what string
+		rows string // the leases of the rows
+		err  error
+		got  string // of each request: its row, a failure or nothing
+	}{
+		{"all", "bca", nil, "abc"},
+		{"some", "c", nil, "  c"},
+		{"none", "", nil, "   "},
+		{"rolled back", "", &failure{refused: true}, "   "},
+		{"by a server that is no primary", "", &failure{refused: true, drop: true}, "!!!"},
+		{"lost", "", &driver.Failure{Err: driver.ErrUncertain, Maybe: true}, "!!!"},
+	} {
+		rows := [][][]byte{{[]byte("1"), nil}}
+		for _, lease := range c.rows {
+			rows = append(rows, [][]byte{[]byte("1"), []byte(string(lease))})
+		}
+		got := ""
+		for _, r := range replies(all, func(lease string) string { return lease }, rows, 7, c.err) {
+			switch {
+			case r.Alone:
+				got += " "
+			case r.Err != nil:
+				got += "!"
+			default:
+				got += string(r.Answer.row[1])
+				if r.Answer.sent != 7 {
+					t.Errorf("%s: the lease counts from %d, want from before it was sent", c.what, r.Answer.sent)
+				}
+			}
+		}
+		if got != c.got {
+			t.Errorf("%s: %q, want %q", c.what, got, c.got)
+		}
+	}
 }

@@ -7,7 +7,6 @@ package pglock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // BenchmarkPair is acquire and release of a free lock, beside what it costs at least: two
@@ -117,112 +115,4 @@ func BenchmarkBatch(b *testing.B) {
 			remains(b, p, "batch")
 		})
 	}
-}
-
-// BenchmarkKeepIdle is one client again and again, two in bursts of 20, and two in strict
-// turns: with KeepIdle, as a share of the time without. Both sides run in turn. "first" is
-// the first acquire of another client while a name is kept, as a multiple of that of a free
-// one.
-func BenchmarkKeepIdle(b *testing.B) {
-	p := server(b)
-	for _, w := range []struct {
-		name           string
-		clients, burst int
-	}{{"again", 1, 1}, {"bursts", 2, 20}, {"turns", 2, 1}, {"first", 2, 0}} {
-		b.Run(w.name, func(b *testing.B) {
-			var all []*pawl.Client
-			for range w.clients {
-				all = append(all, keeper(b, p.URL("pawl")))
-			}
-			use := func(c *pawl.Client, name string, d time.Duration) {
-				l, err := c.Acquire(b.Context(), name, pawl.KeepIdle(d))
-				if err == nil {
-					err = l.Release(b.Context())
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
-			var with, without time.Duration
-			for round := 0; b.Loop(); round++ {
-				for _, d := range []time.Duration{0, time.Hour} {
-					name := fmt.Sprint(w.name, d > 0)
-					if w.burst == 0 {
-						use(all[0], fmt.Sprint(name, round), d)
-						use(all[0], fmt.Sprint(name, round), d)
-					}
-					began := time.Now()
-					switch w.burst {
-					case 0:
-						use(all[1], fmt.Sprint(name, round), 0)
-					default:
-						for i := range 20 * w.burst {
-							use(all[i/w.burst%len(all)], name, d)
-						}
-					}
-					if d > 0 {
-						with += time.Since(began)
-					} else {
-						without += time.Since(began)
-					}
-				}
-			}
-			b.ReportMetric(with.Seconds()/without.Seconds(), "share")
-			if w.burst > 0 {
-				b.ReportMetric(with.Seconds()*1e6/float64(b.N*20*w.burst), "µs/lease")
-			}
-		})
-	}
-}
-
-// BenchmarkHandOver is from the release of one client to the grant of another that waits, as a
-// multiple of NOTIFY to delivery. Both run in turn; the figure is of the medians.
-func BenchmarkHandOver(b *testing.B) {
-	p := server(b)
-	clients := [2]*client{open(b, p.URL("pawl"), wide), open(b, p.URL("pawl"), wide)}
-	var speak, hear *pgx.Conn
-	for _, c := range []**pgx.Conn{&speak, &hear} {
-		var err error
-		if *c, err = pgx.Connect(b.Context(), p.URL("pawl")); err != nil {
-			b.Fatal(err)
-		}
-		defer (*c).Close(context.Background())
-	}
-	if _, err := hear.Exec(b.Context(), "LISTEN bell"); err != nil {
-		b.Fatal(err)
-	}
-	var passed, notified []time.Duration
-	until := func(took *[]time.Duration, wait func() error, tell func() error) {
-		came := make(chan time.Time, 1)
-		go func() {
-			if err := wait(); err != nil {
-				b.Error(err)
-			}
-			came <- time.Now()
-		}()
-		time.Sleep(10 * time.Millisecond) // until it waits
-		began := time.Now()
-		if err := tell(); err != nil {
-			b.Fatal(err)
-		}
-		*took = append(*took, (<-came).Sub(began))
-	}
-	g, err := clients[0].TryAcquire(b.Context(), request("hand over", time.Minute))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for i := 1; b.Loop(); i++ {
-		req := request("hand over", time.Minute)
-		req.Renewed = true
-		var next *participant.Lease
-		until(&passed, func() (err error) {
-			next, err = clients[i%2].Acquire(b.Context(), req)
-			return err
-		}, func() error { return g.Release(b.Context()) })
-		g = next
-		until(&notified, func() error { _, err := hear.WaitForNotification(b.Context()); return err },
-			func() error { _, err := speak.Exec(b.Context(), "SELECT pg_notify($1, 'x')", "bell"); return err })
-	}
-	median := func(all []time.Duration) float64 { slices.Sort(all); return all[len(all)/2].Seconds() }
-	b.ReportMetric(median(passed)/median(notified), "×NOTIFY")
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -224,46 +223,6 @@ func TestGuardSharers(t *testing.T) {
 			t.Error(err)
 		}
 		take(t, other, req.Name, time.Second)
-	}
-}
-
-// TestGuardLease: the same through the API.
-func TestGuardLease(t *testing.T) {
-	t.Parallel()
-	p := server(t)
-	locks, err := Open(t.Context(), p.URL("pawl"), wide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	lease, err := locks.Acquire(t.Context(), "guard/lease")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx := beginners(t, p)["pgx"]()
-	if err := lease.Guard(t.Context(), tx.tx); err != nil {
-		t.Fatal(err)
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	late := beginners(t, p)["pgx"]()
-	if err := lease.Guard(t.Context(), late.tx); !errors.Is(err, pawl.ErrReleased) {
-		t.Errorf("Guard = %v; want ErrReleased", err)
-	}
-	late.abort()
-	got := make(chan error, 1)
-	go func() { _, err := locks.Acquire(t.Context(), "guard/lease"); got <- err }()
-	select {
-	case err := <-got:
-		t.Errorf("Acquire = %v before the transaction has ended", err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	if err := tx.commit(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-got; err != nil {
-		t.Error(err)
 	}
 }
 

@@ -14,20 +14,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestHandedInVain: a name that was handed to a waiter that has left is given back.
-func TestHandedInVain(t *testing.T) {
-	t.Parallel()
-	d := open(t, server(t).URL("pawl"), wide)
-	sql(t, server(t), `DELETE FROM pawl.lock WHERE name = 'in vain'; INSERT INTO pawl.lock(name, lease, client, tok, token, until, since, record)
-		VALUES ('in vain', 'gone', 'c', 1, 1, pawl.us() + 60000000, 0, '{}')`)
-	d.wire.hear(1, fmt.Sprintf("grant gone 1 %d 60000000 1 0 0 in vain", time.Now().UnixMicro()))
-	if !eventually(patience, func() bool {
-		return sql(t, server(t), "SELECT count(*) FROM pawl.lock WHERE name = 'in vain' AND lease IS NOT NULL") == "0"
-	}) {
-		t.Error("the name stays held")
-	}
-}
-
 // TestHeard: what a message says. One that hands a name over counts over the connection and on the timeline of the
 // last look only, and not at all if it cannot be read.
 func TestHeard(t *testing.T) {
@@ -65,57 +51,6 @@ func TestHeard(t *testing.T) {
 	got = nil
 	if s.hear(2, `lost l {"who":"admin","why":"stuck"}`); len(got) != 1 || got[0].Loss == nil || got[0].Loss.By.Who != "admin" || got[0].Loss.Why != "stuck" {
 		t.Errorf("the lease was broken: %+v", got)
-	}
-}
-
-// TestHeardAnew: when there is a new connection to listen on, each lease is asked for: what was said in between is
-// lost.
-func TestHeardAnew(t *testing.T) {
-	t.Parallel()
-	d := open(t, server(t).URL("pawl"), wide)
-	g := take(t, d, "anew", time.Hour)
-	lost := make(chan error, 1)
-	g.OnLost(func(err error) { lost <- err })
-	d.listening(t)
-	sql(t, server(t), "UPDATE pawl.lock SET lease = NULL WHERE name = 'anew'; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN \"pawl:"+d.wire.id+"%'")
-	select {
-	case err := <-lost:
-		if !errors.Is(err, driver.ErrLost) {
-			t.Errorf("told %v; want ErrLost", err)
-		}
-	case <-time.After(patience):
-		t.Error("nobody asks for the lease")
-	}
-}
-
-// TestClockForward: leases that the server must have ended because its clock was set
-// forward are lost at once; others are not.
-func TestClockForward(t *testing.T) {
-	t.Parallel()
-	p := server(t)
-	d := open(t, p.URL("pawl"), &Options{Schema: "forward", MaxTTL: time.Hour})
-	told := make(chan string, 2)
-	for name, ttl := range map[string]time.Duration{"short": 20 * time.Second, "long": time.Hour} {
-		take(t, d, name, ttl).OnLost(func(error) { told <- name })
-	}
-	news := make(chan driver.News, 10)
-	d.OnNews(func(n driver.News) { news <- n })
-	sql(t, p, `CREATE OR REPLACE FUNCTION forward.us() RETURNS bigint LANGUAGE sql VOLATILE AS
-		$$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 60000000 $$`)
-	take(t, d, "see", time.Minute)
-	select {
-	case name := <-told:
-		if name != "short" {
-			t.Errorf("the lease %q is lost; want the short one", name)
-		}
-	case <-time.After(patience):
-		t.Error("no lease is lost")
-	}
-	if n := <-news; n.Step < 50*time.Second {
-		t.Errorf("news: %+v; want the step", n)
-	}
-	if len(told) != 0 {
-		t.Error("both leases are lost")
 	}
 }
 

@@ -5,16 +5,11 @@
 package pglock
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -128,44 +123,6 @@ func TestClosedViews(t *testing.T) {
 	}
 }
 
-// TestGuardTellsWaiters: a call that has waited in vain for a transaction to end says so, and
-// nobody leads with a lease that has ended.
-func TestGuardTellsWaiters(t *testing.T) {
-	t.Parallel()
-	p := server(t)
-	locks, err := Open(t.Context(), p.URL("pawl"), wide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	lease, err := locks.Acquire(t.Context(), "kept/waits")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx := beginners(t, p)["pgx"]()
-	defer tx.abort()
-	if err := errors.Join(lease.Guard(t.Context(), tx.tx), lease.Release(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	// A call that gives up looks for 50 ms, which is not enough on a machine with much else to do.
-	want := fmt.Sprintf("server process %d", tx.pid())
-	told := func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		_, err = locks.Acquire(ctx, "kept/waits")
-		return errors.Is(err, pawl.ErrHeld) && strings.Contains(err.Error(), want)
-	}
-	if !eventually(patience, told) {
-		t.Errorf("Acquire = %v; want ErrHeld with %q", err, want)
-	}
-	for leader, err := range locks.Observe(t.Context(), "kept/waits") {
-		if err != nil || leader.Lease != "" {
-			t.Errorf("the leader is %+v, %v; want none", leader, err)
-		}
-		break
-	}
-}
-
 // TestInspectExpires: when a lease ends is told by the clock of whoever looks.
 func TestInspectExpires(t *testing.T) {
 	t.Parallel()
@@ -187,52 +144,4 @@ func holders(t testing.TB, d *client, name string) []driver.Held {
 		t.Fatal(err)
 	}
 	return info.Holders
-}
-
-// TestGuardWithinDo: with the context of Do's function a transaction fails when the lease has
-// ended, and keeps the name from nobody. With another context it goes on and is committed, and
-// Do says that the lease was lost.
-func TestGuardWithinDo(t *testing.T) {
-	t.Parallel()
-	p := server(t)
-	locks, err := Open(t.Context(), p.URL("pawl"), wide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	other := open(t, p.URL("pawl"), wide)
-	for _, within := range []bool{true, false} {
-		name := fmt.Sprint("kept/within=", within)
-		var done error
-		err := locks.Do(t.Context(), name, func(ctx context.Context, lease *pawl.Lease) error {
-			its := ctx
-			if !within {
-				its = t.Context()
-			}
-			db, err := pgx.Connect(its, p.URL("pawl"))
-			if err != nil {
-				return err
-			}
-			defer db.Close(context.Background())
-			tx, err := db.Begin(its)
-			if err != nil {
-				return err
-			}
-			defer tx.Rollback(its)
-			if err := errors.Join(lease.Guard(its, tx), other.Break(t.Context(), name, lease.ID(), nil, "test")); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			if _, done = tx.Exec(its, "SELECT 1"); done == nil {
-				done = tx.Commit(its)
-			}
-			return done
-		})
-		if !errors.Is(err, pawl.ErrLost) || (done != nil) != within {
-			t.Errorf("within=%v: Do = %v; the transaction: %v", within, err, done)
-		}
-		if g, err := other.Acquire(t.Context(), request(name, time.Second)); err != nil || g.Release(t.Context()) != nil {
-			t.Errorf("within=%v: Acquire = %v", within, err)
-		}
-	}
 }
