@@ -54,6 +54,27 @@ func TestHeard(t *testing.T) {
 	}
 }
 
+// TestClock: each answer shows the server's clock, by which the participant sees steps and reads messages.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	d := open(t, server(t).URL("pawl"), wide)
+	us := func() time.Duration { return micros([]byte(sql(t, server(t), "SELECT pawl.us()"))) }
+	before := us()
+	req := request("clock", time.Minute)
+	granted, err := d.wire.Ask(t.Context(), req)
+	refused, no := d.wire.Ask(t.Context(), request("clock", time.Minute))
+	renewed, fails := d.wire.Renew(t.Context(), driver.Ref{Name: req.Name, Lease: req.Lease}, time.Minute)
+	if err := errors.Join(err, no, fails); err != nil {
+		t.Fatal(err)
+	}
+	after := us()
+	for i, c := range []driver.Clock{granted.Clock, refused.Clock, renewed.Clock} {
+		if c.At < before || c.At > after || c.Sent == 0 || c.Server == "" {
+			t.Errorf("answer %d: %+v; want a time between %v and %v", i, c, before, after)
+		}
+	}
+}
+
 // TestListensAgain: a waiter that has polled for a while, as it could not hear, and hears again is not taken for gone
 // when it does not poll any more.
 func TestListensAgain(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // attempt is a request on its way to a lease.
@@ -25,7 +24,8 @@ type attempt struct {
 // look is an answer that did not grant, and over what events about the name arrived when the request
 // was sent.
 type look struct {
-	storekit.Look
+	sent    driver.Instant // before the server's clock showed at
+	at      time.Duration  // since 1970
 	began   driver.Instant // before the request was sent
 	took    time.Duration  // until the answer came
 	session any
@@ -70,7 +70,7 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	a.p.answered.Store(true)
 	a.p.saw(ans.Clock, heard)
 	if !ans.Granted {
-		a.seen = look{storekit.Look{Sent: ans.Sent, At: ans.At}, began, heard.Sub(began), ans.Session}
+		a.seen = look{ans.Sent, ans.At, began, heard.Sub(began), ans.Session}
 		return ans, nil
 	}
 	a.p.mu.Lock()
@@ -83,7 +83,7 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 		a.p.inBackground(func() { a.p.decline(ref) }) // a store that asks for a lease back has it still
 		return driver.Answer{}, &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
 	}
-	a.hold(&ans, storekit.Term{Sent: ans.Since, Heard: heard, TTL: a.ttl}, ans.Since)
+	a.hold(&ans, term{sent: ans.Since, heard: heard, ttl: a.ttl}, ans.Since)
 	return ans, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 const (
@@ -28,7 +27,7 @@ func (p *Participant) confirmAll() {
 		if len(all) == 0 {
 			return
 		}
-		storekit.Confirm(p.ctx, askAtOnce, all, func(ctx context.Context, l *Lease) bool { return l.confirm(ctx) })
+		askAll(p.ctx, askAtOnce, all, func(ctx context.Context, l *Lease) bool { return l.confirm(ctx) })
 	}
 }
 
@@ -79,7 +78,7 @@ func (p *Participant) saw(c driver.Clock, heard driver.Instant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	server := p.clock(c.Server)
-	step, news := server.Saw(c.Sent, heard, c.At.Microseconds())
+	step, news := server.saw(c.Sent, heard, c.At.Microseconds())
 	if step == 0 {
 		return
 	}
@@ -87,7 +86,7 @@ func (p *Participant) saw(c driver.Clock, heard driver.Instant) {
 		p.opts.News(driver.News{Server: c.Server, Step: step})
 	}
 	for _, l := range p.leases {
-		if l.state == held && l.clock == server && l.term.Stepped(step, heard) {
+		if l.state == held && l.clock == server && l.term.endedBy(step, heard) {
 			l.lose(&driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("the server's clock was set forward by %v", step.Round(time.Millisecond))})
 		}
 	}

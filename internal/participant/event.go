@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // hear acts on one event of the store.
@@ -101,16 +100,16 @@ func (a *attempt) take(e *driver.Event) bool {
 		if cmp.Or(e.Heard, e.Grant.Since) < a.seen.began {
 			return false
 		}
-		a.hold(&e.Grant, storekit.Term{Sent: e.Grant.Since, Heard: driver.Now(), TTL: a.ttl}, e.Grant.Since)
+		a.hold(&e.Grant, term{sent: e.Grant.Since, heard: driver.Now(), ttl: a.ttl}, e.Grant.Since)
 		return true
 	}
 	if !a.req.Renewed {
 		return false
 	}
-	claim := storekit.Claim{At: e.Grant.At, For: e.For, Heard: e.Heard}
+	c := claim{at: e.Grant.At, lasts: e.For, heard: e.Heard}
 	now := driver.Now()
-	t, ok := claim.Term(a.seen.Look, a.ttl, now)
-	since := t.Since(a.ttl)
+	t, ok := c.term(a.seen, a.ttl, now)
+	since := t.counts(a.ttl)
 	if !ok || since.Add(a.ttl).Sub(now) < tripsOfClaim*a.seen.took {
 		return false
 	}

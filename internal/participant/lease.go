@@ -30,8 +30,8 @@ type Lease struct {
 	token  uint64
 	spare  uint64 // reserved tokens after it
 	since  driver.Instant
-	term   storekit.Term // the present one
-	clock  *clock        // of the server that counts it
+	term   term   // the present one
+	clock  *clock // of the server that counts it
 	loss   storekit.Loss
 	wanted *wanted // nil unless the client may keep the lease
 }
@@ -73,7 +73,7 @@ func (l *Lease) forget() {
 
 // hold makes l a lease that is held, as an answer or an event says. The caller holds mu. A message
 // about l finds it either waiting or held.
-func (l *Lease) hold(a *driver.Answer, t storekit.Term, since driver.Instant) {
+func (l *Lease) hold(a *driver.Answer, t term, since driver.Instant) {
 	l.state, l.token, l.spare, l.others, l.since = held, a.Token, a.Spare, a.Waited, since
 	if a.Handle != nil {
 		l.ref.Handle = a.Handle
@@ -150,7 +150,7 @@ func (l *Lease) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	l.p.mu.Lock()
 	if !r.Kept {
-		l.term, l.clock = storekit.Term{Sent: r.Since, Heard: heard, TTL: ttl}, l.p.clock(r.Server)
+		l.term, l.clock = term{sent: r.Since, heard: heard, ttl: ttl}, l.p.clock(r.Server)
 	}
 	l.p.mu.Unlock()
 	l.p.saw(r.Clock, heard)
@@ -169,7 +169,7 @@ func (l *Lease) notRenewed(err error, c driver.Clock) error {
 	}
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	l.term = storekit.Term{} // the store may have begun to count another one
+	l.term = term{} // the store may have begun to count another one
 	return f.Err
 }
 

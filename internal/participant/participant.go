@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Participant is one client of a store.
@@ -46,9 +45,6 @@ type Participant struct {
 	confirming bool              // somebody asks for leases that are unconfirmed
 	random     *rand.Rand
 }
-
-// clock is that of a server.
-type clock struct{ storekit.ServerTime }
 
 // Options are what a participant does for its caller. All may be left out.
 type Options struct {

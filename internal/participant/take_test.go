@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // TestTake shows when a waiter believes an event that hands the name over.
@@ -44,8 +43,7 @@ func TestTake(t *testing.T) {
 	} {
 		p := &Participant{leases: make(map[string]*Lease), clocks: make(map[string]*clock)}
 		a := &attempt{Lease: &Lease{p: p, ttl: 10 * time.Second}, req: driver.Request{Renewed: c.renewed}}
-		a.seen = look{storekit.Look{Sent: now - 10*s, At: 0}, now - 10*s, c.took, "here"}
-		a.seen.At = 0
+		a.seen = look{now - 10*s, 0, now - 10*s, c.took, "here"}
 		if got := a.take(c.e); got != c.want || got != (a.state == held) {
 			t.Errorf("%s: taken is %v, want %v", c.what, got, c.want)
 		}

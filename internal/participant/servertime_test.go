@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package storekit
+package participant
 
 import (
 	"testing"
@@ -33,9 +33,9 @@ func TestStep(t *testing.T) {
 func TestSaw(t *testing.T) {
 	const ms = driver.Instant(time.Millisecond)
 	told := 0
-	var server ServerTime
+	var server clock
 	see := func(sent, heard driver.Instant, at time.Duration) time.Duration {
-		step, news := server.Saw(1e15+sent, 1e15+heard, (1000*time.Hour + at).Microseconds())
+		step, news := server.saw(1e15+sent, 1e15+heard, (1000*time.Hour + at).Microseconds())
 		if news {
 			told++
 		}

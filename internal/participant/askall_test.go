@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package storekit
+package participant
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func TestConfirm(t *testing.T) {
 			mu.Unlock()
 			return answers
 		}
-		Confirm(t.Context(), 2, []int{1, 2, 3, 4, 5}, ask)
+		askAll(t.Context(), 2, []int{1, 2, 3, 4, 5}, ask)
 		for lease, want := range map[int]int{1: 1, 2: 3, 3: confirmTimes, 4: 1, 5: 5} {
 			if asked[lease] != want {
 				t.Errorf("lease %d was asked for %d times; want %d", lease, asked[lease], want)
@@ -45,7 +45,7 @@ func TestConfirm(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(confirmTimeout/2, cancel)
 		began := time.Now()
-		Confirm(ctx, 2, []int{6, 7, 8}, ask)
+		askAll(ctx, 2, []int{6, 7, 8}, ask)
 		if asked[6] != 1 || asked[7] != 1 || asked[8] != 0 || time.Since(began) != confirmTimeout/2 {
 			t.Errorf("after the end of the context %d, %v later", asked, time.Since(began))
 		}

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package storekit
+package participant
 
 import (
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// ServerTime compares the wall clock by which a server ends leases, and which its answers
+// clock is that of a server. It compares the wall clock by which a server ends leases, and which its answers
 // carry, with the local one. If it is set forward leases end early; if it is set back they
 // end late. A new master whose clock differs from the old one's has the same effect.
-type ServerTime struct {
-	mu   sync.Mutex
+type clock struct {
 	last reading // that the next one is compared with
 	told driver.Instant
 }
@@ -48,14 +46,12 @@ func (r reading) follows(next reading) bool {
 	return age > time.Second && next.heard.Sub(next.sent) <= r.heard.Sub(r.sent)+age/100
 }
 
-// Saw compares the server's time, in microseconds since 1970, with the reading
+// saw compares the server's time, in microseconds since 1970, with the reading
 // before. The answer came at heard to a request that was sent at sent. It returns
 // by how much the clock was set forward since; negative if back. One answer shows
 // a step, and only one. news reports whether it should be told of: once a minute.
-func (t *ServerTime) Saw(sent, heard driver.Instant, micros int64) (step time.Duration, news bool) {
+func (t *clock) saw(sent, heard driver.Instant, micros int64) (step time.Duration, news bool) {
 	next := reading{sent, heard, time.Duration(micros) * time.Microsecond}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.last.heard == 0 {
 		t.last = next
 	} else if sent >= t.last.heard { // else it may be older
