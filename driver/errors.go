@@ -15,33 +15,46 @@ import (
 
 // The outcomes that every store shares. Package pawl re-exports them.
 var (
-	ErrHeld        = errors.New("held by somebody else")
-	ErrLost        = errors.New("lease lost")
-	ErrReleased    = errors.New("lease released")
-	ErrUnavailable = errors.New("store unavailable")
-	ErrClosed      = errors.New("the client is closed")
-	ErrDisagree    = errors.New("this client disagrees with the store about what all clients have in common")
-	ErrUncertain   = errors.New("outcome uncertain")
+	// ErrHeld says that others hold the name. A *HeldError says who.
+	ErrHeld = errors.New("held by somebody else")
 
-	// ErrDenied is wrapped too by an error of a store that does not let the user in, or do
-	// what a driver has to do. It is fs.ErrPermission.
+	// ErrLost says that the store has ended the lease. A *LostError says why.
+	ErrLost = errors.New("lease lost")
+
+	// ErrReleased says that the lease was released.
+	ErrReleased = errors.New("lease released")
+
+	// ErrUnavailable says that the store could not carry out the request, and has recorded nothing.
+	ErrUnavailable = errors.New("store unavailable")
+
+	// ErrClosed says that the client was closed.
+	ErrClosed = errors.New("the client is closed")
+
+	// ErrDisagree says that a setting of this client differs from what all clients of the store have agreed on.
+	ErrDisagree = errors.New("this client disagrees with the store about what all clients have in common")
+
+	// ErrUncertain says that the store may have carried out the request, or may do so yet.
+	ErrUncertain = errors.New("outcome uncertain")
+
+	// ErrDenied says that the store does not let the user in, or do what a lock needs. It is fs.ErrPermission, and
+	// comes with one of the errors above.
 	ErrDenied = fs.ErrPermission
 
-	// ErrSilent is wrapped too by the error of a driver that has asked all servers and
-	// got too few answers in time. Package pawl does not repeat a first attempt then.
+	// ErrSilent says that too few servers have answered in time. It comes with one of the errors above. Package
+	// pawl does not repeat a first attempt then.
 	ErrSilent = errors.New("the store does not answer")
 
-	// ErrRefused is wrapped too by an ErrUnavailable of a store that has answered, and has
-	// refused the request.
+	// ErrRefused says that the store has answered, and has refused the request. It comes with ErrUnavailable.
 	ErrRefused = errors.New("the store has refused the request")
 )
 
-// HeldError is ErrHeld with what is known of the holder.
+// HeldError is the error of a request for a name that others hold. It is an ErrHeld.
 type HeldError struct {
 	Info  *Info // nil, or without holders, if the store could not say
 	Place int   // in the queue, of a call that has waited: 1 was next; 0 if unknown
 }
 
+// Error describes the holder.
 func (e *HeldError) Error() string {
 	if e.Place > 0 {
 		return fmt.Sprintf("%s; place %d in the queue", e.holder(), e.Place)
@@ -84,8 +97,8 @@ func (e *HeldError) holder() string {
 // Is makes errors.Is(err, ErrHeld) true.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// ClosedError is ErrUnavailable of a store that may have forgotten leases and grants
-// nothing until they have ended.
+// ClosedError is the error of a store that may have forgotten leases, and grants nothing until they have ended. It is
+// an ErrUnavailable.
 type ClosedError struct {
 	Left   time.Duration // for how much longer
 	MaxTTL time.Duration // of the store, which is why it takes so long; 0 if the error does not say
@@ -93,6 +106,7 @@ type ClosedError struct {
 	Do     string        // what ends that at once, in one clause; empty if the error does not say
 }
 
+// Error says how long the store stays closed, and why.
 func (e *ClosedError) Error() string {
 	s := fmt.Sprintf("%v: it has restarted, has lost its data or is another one, and grants nothing for another %v, until leases that it may have forgotten have ended",
 		ErrUnavailable, ForPeople(e.Left))
@@ -112,13 +126,14 @@ func (e *ClosedError) Error() string {
 // Is makes errors.Is(err, ErrUnavailable) true.
 func (e *ClosedError) Is(target error) bool { return target == ErrUnavailable }
 
-// SilentError is ErrUnavailable of a store that has let a waiter into its queue and
-// then has not answered for a whole TTL, or has refused all requests.
+// SilentError is the error of a waiter whose store has not answered for a whole TTL, or has refused all requests. It
+// is an ErrUnavailable.
 type SilentError struct {
-	For time.Duration
-	Err error // the error of the last request
+	For time.Duration // how long the store has not answered
+	Err error         // the error of the last request
 }
 
+// Error says how long the store has been silent, and why the last request has failed.
 func (e *SilentError) Error() string {
 	if e.Err == nil || errors.Is(e.Err, context.DeadlineExceeded) { // which says the same
 		return fmt.Sprintf("%v: it has not answered for %v", ErrUnavailable, e.For.Round(time.Millisecond))
@@ -140,11 +155,13 @@ func (e *SilentError) Is(target error) bool { return target == ErrUnavailable }
 // returns one for each of these names, joined, beside all others.
 type UnreadError struct {
 	Name string
-	Err  error
+	Err  error // why
 }
 
+// Error returns the text of Err.
 func (e *UnreadError) Error() string { return e.Err.Error() }
 
+// Unwrap returns Err.
 func (e *UnreadError) Unwrap() error { return e.Err }
 
 // Unread returns the names that could not be read, if err says no more than that.
@@ -173,6 +190,7 @@ type SlotsError struct {
 	Wanted int // slots that were asked for
 }
 
+// Error says what to do.
 func (e *SlotsError) Error() string {
 	return fmt.Sprintf("its holders share %d slots, and one of %d was asked for: use the same number everywhere", e.Held, e.Wanted)
 }
@@ -180,6 +198,7 @@ func (e *SlotsError) Error() string {
 // Reason says how a lease was lost.
 type Reason string
 
+// Reasons.
 const (
 	Expired Reason = "expired" // not renewed in time
 	Broken  Reason = "broken"  // ended by somebody with Break
@@ -188,7 +207,7 @@ const (
 	Stuck   Reason = "stuck"   // its holder reported no progress for as long as ProgressEvery allows
 )
 
-// LostError is ErrLost with the reason.
+// LostError says why a lease is lost. It is an ErrLost.
 type LostError struct {
 	Reason Reason
 	By     *Holder // who broke the lease, if known
@@ -196,6 +215,7 @@ type LostError struct {
 	Err    error   // what the store said, or why the last renewal failed, if known; errors.Is does not see it
 }
 
+// Error gives the reason.
 func (e *LostError) Error() string {
 	s := ErrLost.Error() + ": "
 	switch e.Reason {

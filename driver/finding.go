@@ -2,7 +2,7 @@
 
 package driver
 
-// Finding is one thing that a look at a store has shown.
+// Finding is one result of Store.Examine: what is good or bad about a store, and what to do.
 type Finding struct {
 	Check  string // what was looked at, in a word: server, role, clock, persistence, eviction …
 	Server string // of which server; empty if it is about the store
@@ -14,12 +14,14 @@ type Finding struct {
 // Level says how bad a Finding is.
 type Level int
 
+// Levels.
 const (
 	Fine    Level = iota // as it should be, or good to know
 	Warning              // works, but not as well as it should, or not for long
 	Problem              // does not work, or does not keep what the store promises
 )
 
+// String returns the level in a word.
 func (l Level) String() string {
 	switch l {
 	case Fine:

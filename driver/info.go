@@ -54,7 +54,7 @@ func (h Holder) String() string {
 // have the resource refuse a token smaller than the largest it has seen.
 type Token uint64
 
-// Held is one lease as the store shows it to everybody. Times are by the clock
+// Held describes one lease, as the store shows it to everybody. Times are by the clock
 // of the machine that wrote them, for people only; zero means unknown.
 type Held struct {
 	Holder
@@ -79,7 +79,7 @@ type Held struct {
 	Transaction *Transaction `json:"transaction,omitempty"`
 }
 
-// Transaction is one that is open, as the database that has the store shows it.
+// Transaction describes an open transaction, as the database shows it.
 type Transaction struct {
 	PID         int       `json:"pid,omitempty"` // of the server's process; 0 if it is prepared
 	Application string    `json:"application,omitempty"`
@@ -109,7 +109,7 @@ func (t *Transaction) End() string {
 	return fmt.Sprintf("end that transaction: SELECT pg_terminate_backend(%d)", t.PID)
 }
 
-// Waiter is one waiter in the queue.
+// Waiter describes one waiter in the queue.
 type Waiter struct {
 	Holder
 	Lease string    `json:"lease,omitempty"` // the id that its lease would have; empty if it has none yet
@@ -126,7 +126,7 @@ type Waiter struct {
 	Local bool `json:"local,omitempty"`
 }
 
-// Hold is a lease that somebody holds who waits for another.
+// Hold names a lease that a waiter holds while it waits for another.
 type Hold struct {
 	Name  string `json:"name"`
 	Lease string `json:"lease"` // its id

@@ -4,9 +4,8 @@ package driver
 
 import "time"
 
-// Outage measures for how long a waiter in the queue of a store has had no answer, so
-// that its driver can give up after one TTL. The zero value is that of a store that
-// answers.
+// Outage measures for how long a store has not answered a waiter, who gives up after one TTL. The zero Outage is of a
+// store that answers.
 type Outage struct {
 	since Instant // when the first request without an answer was sent
 	away  bool

@@ -223,6 +223,7 @@ type Failure struct {
 	Ended   bool  // the lease was ended before it was granted; one with another id may be granted
 }
 
+// Error returns the text of f.Err.
 func (f *Failure) Error() string { return f.Err.Error() }
 
 // Unwrap returns f.Err.
