@@ -56,9 +56,6 @@ type asking struct {
 // Ask implements driver.Store. The Handle of an answer is the place in the queue: a waiter that was passed over, as
 // it did not take the name, comes back to it.
 func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, err error) {
-	if err := s.checkTTL(r.TTL); err != nil {
-		return ans, err
-	}
 	place, again := r.Handle.(int64)
 	session, deaf := s.ear.state() // before the request is sent
 	// Others would ask in vain for what is kept by a client that never hears that.
@@ -140,9 +137,6 @@ type renewing struct {
 
 // Renew implements driver.Store.
 func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (r driver.Renewal, err error) {
-	if err := s.checkTTL(ttl); err != nil {
-		return r, err
-	}
 	send := s.renew
 	if ttl >= gatherTTL {
 		send = s.renewals.Do

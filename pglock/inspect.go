@@ -124,7 +124,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	if by == nil {
 		by = &driver.Holder{}
 	}
-	a, err := s.call(ctx, s.sql.brk, name, lease, claimMicros, storekit.Record{Holder: *by, Why: why}.String(), num(s.limit.longest().Microseconds()))
+	a, err := s.call(ctx, s.sql.brk, name, lease, claimMicros, storekit.Record{Holder: *by, Why: why}.String())
 	if err != nil || integer(a.row[0]) == 1 {
 		return err
 	}

@@ -30,16 +30,6 @@ func newLimit(own time.Duration, who driver.Holder) *limit {
 	return &limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: storekit.Signature(who)}
 }
 
-// check returns an error for a TTL that is longer than the participant may use.
-func (l *limit) check(ttl time.Duration) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if ttl <= max(l.own, l.learnt.TTL) {
-		return nil
-	}
-	return fmt.Errorf("pglock: %w", storekit.RefuseHere(ttl, l.own, l.explicit))
-}
-
 // tooLong is what the store says of a TTL.
 func (l *limit) tooLong(ttl, longest time.Duration) error {
 	l.mu.Lock()
@@ -58,11 +48,4 @@ func (l *limit) learn(t storekit.MaxTTL) {
 		l.note(fmt.Sprintf("MaxTTL is %v here, but %v in the store: longer TTLs are refused; set it here (?max_ttl=), or for all with pawl max-ttl %v", l.own, t, l.own))
 	}
 	l.learnt = t
-}
-
-// longest returns for how long leases in the store may last, as far as is known.
-func (l *limit) longest() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return max(l.own, l.learnt.TTL)
 }

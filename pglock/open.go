@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -141,8 +142,8 @@ func newStore(ctx context.Context, where *address) (*store, error) {
 	case len(s.schema) > 63 || driver.CheckName(s.schema) != nil:
 		return nil, fmt.Errorf("pglock: schema %q: use at most 63 letters and digits", driver.Shorten(s.schema))
 	}
-	if err := s.checkTTL(opts.TTL); err != nil {
-		return nil, err
+	if opts.TTL > s.limit.own { // before it sets a MaxTTL that is too short for itself
+		return nil, fmt.Errorf("pglock: %w", storekit.RefuseHere(opts.TTL, s.limit.own, s.limit.explicit))
 	}
 	if opts.Logger != nil {
 		s.limit.note = func(text string) { opts.Logger.Warn("pglock: " + text) }

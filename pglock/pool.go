@@ -33,17 +33,14 @@ type pool struct {
 
 type conn struct {
 	*pgconn.PgConn
-	made   driver.Instant
-	notes  notes
+	made driver.Instant
+	// unconfirmed is what the server has said of a commit that may not have reached a replica. Only the goroutine that
+	// reads from the connection touches it.
+	unconfirmed string
+
 	pooled bool                                    // behind a pooler: no session of its own
 	put    driver.Instant                          // when it was given back last; 0 if it is new
 	known  map[string]*pgconn.StatementDescription // prepared statements
-}
-
-// notes has what the server said besides its answers. Only the goroutine that reads from
-// the connection touches it.
-type notes struct {
-	unconfirmed string // the commit may not have reached a replica
 }
 
 func newPool(config *pgconn.Config, n int, timeout time.Duration, check func(run) error) *pool {
@@ -67,7 +64,7 @@ func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.Noti
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		// The server has committed without the replica: somebody has cancelled the wait.
 		if n.Severity == "WARNING" && strings.Contains(n.Detail, "already committed locally") {
-			c.notes.unconfirmed = n.Message
+			c.unconfirmed = n.Message
 		}
 	}
 	wanted := config.ValidateConnect // by target_session_attrs
@@ -214,10 +211,8 @@ func (p *pool) drop() {
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
-	idle := p.idle
-	p.idle = nil
 	p.mu.Unlock()
-	closeAll(idle)
+	p.drop()
 }
 
 // closeAll says goodbye, and does not wait for the server to hear it.
@@ -238,7 +233,7 @@ func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][
 			values[i] = []byte(*a)
 		}
 	}
-	c.notes.unconfirmed = ""
+	c.unconfirmed = ""
 	sent = driver.Now()
 	var res *pgconn.Result
 	switch {
@@ -251,8 +246,8 @@ func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][
 			res = c.first(ctx, sql, values)
 		}
 	}
-	if res.Err == nil && c.notes.unconfirmed != "" {
-		return nil, sent, errors.New(c.notes.unconfirmed)
+	if res.Err == nil && c.unconfirmed != "" {
+		return nil, sent, errors.New(c.unconfirmed)
 	}
 	return res.Rows, sent, res.Err
 }

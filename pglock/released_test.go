@@ -144,7 +144,7 @@ func TestWhatWaits(t *testing.T) {
 		{"a release that somebody waits for", waiter + "SELECT pawl.release('x', 'l', 1000000, false, false)", "on"},
 		{"a release with a tombstone", "SELECT pawl.release('x', 'l', 1000000, false, true)", "on"},
 		{"a waiter that leaves", waiter + "SELECT pawl.release('x', 'w', 1000000, true, false)", "on"},
-		{"a break", "SELECT 1 / (code = 1)::int FROM pawl.break('x', 'l', 1000000, '{}', 0)", "on"},
+		{"a break", "SELECT 1 / (code = 1)::int FROM pawl.break('x', 'l', 1000000, '{}')", "on"},
 		{"a downgrade", downgrade, "on"},
 		{"the release of a reader", downgrade + "; SELECT pawl.release('x', 'r', 1000000, false, false)", "on"},
 		{"a renewal", "SELECT 1 / (code > 0)::int FROM pawl.renew(" + tl + ", 'x', 'l', 0, 20000000)", "on"},

@@ -51,7 +51,7 @@ func newStatements(schema string) statements {
 		renewAll:    call("renew_all($1, $2, $3, $4, $5)"),
 		release:     one("release($1, $2, $3, $4, $5)"),
 		downgrade:   call("downgrade($1, $2, $3, $4, $5, $6, $7, $8)"),
-		brk:         call("break($1, $2, $3, $4, $5)"),
+		brk:         call("break($1, $2, $3, $4)"),
 		look:        call("look($1, $2)"),
 		bind:        call("bind($1, $2, $3)"),
 		change:      call("change($1, $2, $3)"),

@@ -99,7 +99,7 @@ func TestHandOver(t *testing.T) {
 	ends := map[string]string{
 		"release":         "SELECT pawl.release('x', 'l', 1000000, false, false)",
 		"release, late":   "SELECT pawl.release('x', 'l', 1000000, false, true)",
-		"break":           "SELECT pawl.break('x', 'l', 1000000, '{}', 0)",
+		"break":           "SELECT pawl.break('x', 'l', 1000000, '{}')",
 		"a waiter leaves": "UPDATE pawl.lock SET lease = NULL; INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since) VALUES ('x', 'first', 0, 'hand over', 0, '{}', 0); UPDATE pawl.lock SET waiters = 2; SELECT pawl.release('x', 'first', 1000000, true, false)",
 	}
 	for what, end := range ends {

@@ -54,14 +54,6 @@ func (s *store) Caps() driver.Caps {
 	}
 }
 
-// checkTTL refuses a TTL that is longer than the participant may use.
-func (s *store) checkTTL(ttl time.Duration) error {
-	if err := s.limit.check(ttl); err != nil {
-		return &driver.Failure{Err: err, Lasting: true}
-	}
-	return nil
-}
-
 // Close implements driver.Store.
 func (s *store) Close() error {
 	s.cancel()

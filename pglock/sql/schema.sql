@@ -761,7 +761,7 @@ END $$;
 
 -- break ends the lease of another client, and notifies that client. code is 1, or 0 with
 -- the holders if that lease does not hold the name.
-CREATE OR REPLACE FUNCTION pawl.break(p_name text, p_lease text, p_claim bigint, p_news text, p_remember bigint, OUT code int, OUT holders json) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION pawl.break(p_name text, p_lease text, p_claim bigint, p_news text, OUT code int, OUT holders json) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; at bigint; victim text; r record;
 BEGIN
   SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
@@ -777,7 +777,7 @@ BEGIN
     holders := pawl.holders(p_name);
     RETURN;
   END IF;
-  INSERT INTO pawl.ended(lease, until, news) VALUES (p_lease, at + greatest(p_remember, 300000000), p_news)
+  INSERT INTO pawl.ended(lease, until, news) SELECT p_lease, at + greatest(max(e.max_ttl), 300000000), p_news FROM pawl.epoch e
     ON CONFLICT (lease) DO UPDATE SET news = excluded.news, until = excluded.until;
   PERFORM pg_notify('pawl:' || victim, 'lost ' || p_lease || ' ' || left(p_news, 4000));
 END $$;
