@@ -88,20 +88,6 @@ func (w *world) others(p *proc) (pids []int) {
 	return pids
 }
 
-// children returns the children of p in the given state.
-func (w *world) children(p *proc, state string) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range stats {
-		b, _ := os.ReadFile(file)
-		f := strings.Fields(string(b)[strings.LastIndexByte(string(b), ')')+1:])
-		if len(f) > 1 && f[0] == state && f[1] == strconv.Itoa(p.Process.Pid) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 func (w *world) noneLeft() {
 	if poll(func() bool { return len(w.processes()) == 0 }) {
 		return

@@ -4,6 +4,7 @@ package storekit
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -30,7 +31,7 @@ func (m MaxTTL) String() string {
 // Refuse returns the error of a request for a TTL that is longer than the store's MaxTTL.
 func (m MaxTTL) Refuse(ttl time.Duration) error {
 	return Disagreef("TTL %s is longer than the store's MaxTTL, which is %v: use a shorter one, as leases are renewed, "+
-		"or raise MaxTTL with pawl max-ttl %[1]s", Typed(ttl), m)
+		"or raise MaxTTL with pawl max-ttl %[1]s", typed(ttl), m)
 }
 
 // RefuseHere returns the error of a request for a TTL that is longer than own, the MaxTTL of its
@@ -41,7 +42,7 @@ func RefuseHere(ttl, own time.Duration, set bool) error {
 		unless = " unless set"
 	}
 	return Disagreef("TTL %s is longer than MaxTTL, which is %s%s: use a shorter one, as leases are renewed, "+
-		"or set MaxTTL with pawl max-ttl %[1]s and ?max_ttl=%[1]s in the URL of each client", Typed(ttl), Typed(own), unless)
+		"or set MaxTTL with pawl max-ttl %[1]s and ?max_ttl=%[1]s in the URL of each client", typed(ttl), typed(own), unless)
 }
 
 // Disagreement is driver.ErrDisagree with what to do.
@@ -53,4 +54,16 @@ func (d *Disagreement) Is(target error) bool { return target == driver.ErrDisagr
 // Disagreef returns a *Disagreement, with a text as of fmt.Sprintf.
 func Disagreef(format string, args ...any) error {
 	return &Disagreement{fmt.Sprintf(format, args...)}
+}
+
+// typed writes d as people type it: 24h, not 24h0m0s.
+func typed(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }

@@ -111,7 +111,7 @@ func breakLease(a *cli.App, ctx context.Context, b *breakArgs) error {
 			continue // it was there a moment ago, and has ended by itself
 		}
 		if err != nil {
-			return b.failure(ctx, s, err)
+			return b.failure(s, err)
 		}
 		out.Broken = append(out.Broken, id)
 	}
@@ -169,7 +169,7 @@ func (b *breakArgs) end(h driver.Held, s *stores.Store) string {
 	return fmt.Sprintf("end it with: kill %d", h.PID)
 }
 
-func (b *breakArgs) failure(ctx context.Context, s *stores.Store, err error) error {
+func (b *breakArgs) failure(s *stores.Store, err error) error {
 	look := "look again: " + s.Show(b.name)
 	switch {
 	case errors.Is(err, pawl.ErrReleased):
