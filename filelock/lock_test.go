@@ -190,19 +190,6 @@ func TestForeignFlock(t *testing.T) {
 	}
 }
 
-// TestTryDoesNotOvertake: a live waiter comes before one that tries, also when
-// nobody holds the lock.
-func TestTryDoesNotOvertake(t *testing.T) {
-	s := open(t, t.TempDir())
-	p, err := s.join(request("deploy"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustBusy(t, s, "deploy")
-	p.end()
-	release(t, acquire(t, s, "deploy"))
-}
-
 // TestQuickCancel cancels waiters at every moment and finds nothing left.
 func TestQuickCancel(t *testing.T) {
 	s := open(t, t.TempDir())
@@ -234,23 +221,6 @@ func TestQuickCancel(t *testing.T) {
 		t.Errorf("the queue has %v, %v; want nothing", names, err)
 	}
 	eventually(t, "no file is left open", func() bool { return fds(t) == before })
-	release(t, g)
-}
-
-// TestClose ends the waiting.
-func TestClose(t *testing.T) {
-	s := open(t, t.TempDir())
-	g := acquire(t, s, "deploy")
-	errs := make(chan error)
-	go func() {
-		_, err := s.Acquire(context.Background(), request("deploy"))
-		errs <- err
-	}()
-	eventually(t, "one waits", func() bool { return queueLen(s, "deploy") == 1 })
-	s.Close()
-	if err := <-errs; !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("Acquire = %v; want ErrUnavailable", err)
-	}
 	release(t, g)
 }
 
