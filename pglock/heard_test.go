@@ -60,9 +60,9 @@ func TestClock(t *testing.T) {
 	d := open(t, server(t).URL("pawl"), wide)
 	us := func() time.Duration { return micros([]byte(sql(t, server(t), "SELECT pawl.us()"))) }
 	before := us()
-	req := request("clock", time.Minute)
+	req := request("shows the clock", time.Minute)
 	granted, err := d.wire.Ask(t.Context(), req)
-	refused, no := d.wire.Ask(t.Context(), request("clock", time.Minute))
+	refused, no := d.wire.Ask(t.Context(), request("shows the clock", time.Minute))
 	renewed, fails := d.wire.Renew(t.Context(), driver.Ref{Name: req.Name, Lease: req.Lease}, time.Minute)
 	if err := errors.Join(err, no, fails); err != nil {
 		t.Fatal(err)
