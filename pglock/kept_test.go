@@ -5,11 +5,14 @@
 package pglock
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -120,6 +123,44 @@ func TestClosedViews(t *testing.T) {
 	}
 	if _, err := d.TryAcquire(t.Context(), request("kept", time.Second)); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("TryAcquire of a name that a transaction keeps = %v; want ErrHeld", err)
+	}
+}
+
+// TestGuardTellsWaiters: a call that has waited in vain for a transaction to end says so, and
+// nobody leads with a lease that has ended.
+func TestGuardTellsWaiters(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	locks, err := Open(t.Context(), p.URL("pawl"), wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	lease, err := locks.Acquire(t.Context(), "kept/waits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := beginners(t, p)["pgx"]()
+	defer tx.abort()
+	if err := errors.Join(lease.Guard(t.Context(), tx.tx), lease.Release(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	// A call that gives up looks for 50 ms, which is not enough on a machine with much else to do.
+	want := fmt.Sprintf("server process %d", tx.pid())
+	told := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err = locks.Acquire(ctx, "kept/waits")
+		return errors.Is(err, pawl.ErrHeld) && strings.Contains(err.Error(), want)
+	}
+	if !eventually(patience, told) {
+		t.Errorf("Acquire = %v; want ErrHeld with %q", err, want)
+	}
+	for leader, err := range locks.Observe(t.Context(), "kept/waits") {
+		if err != nil || leader.Lease != "" {
+			t.Errorf("the leader is %+v, %v; want none", leader, err)
+		}
+		break
 	}
 }
 
