@@ -64,7 +64,6 @@ func TestThreeHosts(t *testing.T) {
 
 	long := time.Since(held)
 	looked := time.Now()
-	doctor := w.pawl("doctor", "-s", url, "--json", "--long", long.String())
 	s := w.inTop("", "-s "+url)
 	s.draws("deadlock: ")
 	s.draws("NAME KIND HELD WAIT FIRST↓ HOLDER WHY ledger/close exclusive")
@@ -78,9 +77,11 @@ func TestThreeHosts(t *testing.T) {
 	}
 	s.typing("q")
 	s.restored()
-	<-doctor.done
-	w.diagnosed(doctor, map[string]string{"deadlock": "waits for \"stock\"", "held long": "\"ledger/close\"", "changes hands": "\"leader\""})
-	t.Logf("and doctor after %v", time.Since(looked))
+	w.until("the doctor finds all three", func() bool { // on a busy machine it skips what takes it too long
+		doctor := w.pawl("doctor", "-s", url, "--json", "--long", long.String())
+		<-doctor.done
+		return w.diagnosed(doctor, map[string]string{"deadlock": "waits for \"stock\"", "held long": "\"ledger/close\"", "changes hands": "\"leader\""})
+	})
 	w.shownByServe(url)
 
 	w.create("out")
@@ -105,8 +106,8 @@ func (w *world) waitsFor(url, name string) {
 	})
 }
 
-// diagnosed checks that the doctor has found this, and that of the names of jobs nothing is wrong.
-func (w *world) diagnosed(p *proc, want map[string]string) {
+// diagnosed reports whether the doctor has found this. It must not find anything about the locks of jobs.
+func (w *world) diagnosed(p *proc, want map[string]string) bool {
 	w.Helper()
 	var out diagnosis
 	if err := json.Unmarshal([]byte(p.stdout()), &out); err != nil {
@@ -116,14 +117,16 @@ func (w *world) diagnosed(p *proc, want map[string]string) {
 	for _, f := range out.Findings {
 		found[f.Check] += f.Text
 	}
-	for check, text := range want {
-		if !strings.Contains(found[check], text) {
-			w.Errorf("%s: %q, want %s; all: %s", check, found[check], text, p.stdout())
-		}
-	}
 	if strings.Contains(found["held long"]+found["changes hands"]+found["deadlock"], "job/") {
 		w.Errorf("jobs are named: %s", p.stdout())
 	}
+	for check, text := range want {
+		if !strings.Contains(found[check], text) {
+			w.Logf("%s: %q, want %s", check, found[check], text)
+			return false
+		}
+	}
+	return true
 }
 
 // shownByServe waits until the page is told of the deadlock, and of the lock that flaps.

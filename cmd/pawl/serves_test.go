@@ -44,7 +44,10 @@ func (w *world) serves(store, addr, name, ttl string) {
 		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
 	}
 	holder := run("run", name, "--ttl", ttl, "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_LEASE_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
-	w.appears("in")
+	w.until("the command runs", func() bool { return w.exists("in") || holder.ended() })
+	if !w.exists("in") {
+		w.Fatalf("it has ended: %v; stderr %q", holder.err, holder.stderr())
+	}
 	for line := range strings.Lines(holder.stderr()) {
 		if !strings.HasPrefix(line, "pawl: waiting for ") {
 			w.Errorf("stderr has %q; want at most that it waits", line)
