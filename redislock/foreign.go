@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -130,9 +131,9 @@ func deleteCommand(srv *epoch.Server, key string) string {
 	u, err := url.Parse(srv.Addr)          // or an address
 	for addr := range srv.Client.Nodes() { // the master, where the URL has sentinels
 		if host, port, err := net.SplitHostPort(addr); err == nil {
-			cli += " -h " + quote(host) + " -p " + port
+			cli += " -h " + storekit.ShellQuote(host) + " -p " + port
 		} else {
-			cli += " -s " + quote(addr)
+			cli += " -s " + storekit.ShellQuote(addr)
 		}
 	}
 	if err == nil && u.Scheme == "rediss" {
@@ -141,10 +142,5 @@ func deleteCommand(srv *epoch.Server, key string) string {
 	if err == nil && strings.HasPrefix(u.Scheme, "redis") && len(u.Path) > 1 {
 		cli += " -n " + u.Path[1:]
 	}
-	return cli + " DEL " + quote(key)
-}
-
-// quote makes a text one word of a shell.
-func quote(s string) string {
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return cli + " DEL " + storekit.ShellQuote(key)
 }

@@ -107,11 +107,17 @@ func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 		ans, err := n.enqueue(ctx, l, i)
 		return ans, n.leave(ctx, err)
 	}
-	ans := driver.Answer{Rank: i}
-	if ans.Holders, err = n.s.holdersAt(ctx, n.dir, l[:l.holders()]); err == nil {
+	holders := l[:l.holders()]
+	found, err := n.s.readAll(ctx, n.dir, holders)
+	for i, c := range holders {
+		if err == nil && found[i].endless() {
+			return driver.Answer{}, n.leave(ctx, n.s.store.errEndless(n.ref.Name, n.dir+"/"+c.name))
+		}
+	}
+	if err == nil {
 		_, err = n.remove(ctx)
 	}
-	return ans, err
+	return driver.Answer{Rank: i, Holders: holdersIn(holders, found)}, err
 }
 
 // leave returns err. If nobody can hold the name with the node, the node is deleted before.
@@ -174,7 +180,10 @@ func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error
 	}
 	for _, c := range l.before(i) {
 		// One that has gone meanwhile is told of as if the watch had told it.
-		if err := s.watch(ctx, n.dir+"/"+c.name, n); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		switch err := s.watch(ctx, n.dir+"/"+c.name, n); {
+		case errors.Is(err, errEndless):
+			return driver.Answer{}, s.store.errEndless(n.ref.Name, n.dir+"/"+c.name)
+		case err != nil && !errors.Is(err, zk.ErrNoNode):
 			return driver.Answer{}, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -174,6 +175,39 @@ func TestForeignChildren(t *testing.T) {
 	if info, err := d.Inspect(t.Context(), name); err != nil || len(info.Holders)+len(info.Waiters) != 0 {
 		t.Errorf("Inspect = %+v, %v; want nobody", info, err)
 	}
+}
+
+// TestForeignNodes: a node under a name of ours that is not ephemeral keeps that lock from being granted for ever. Who asks
+// for it is told at once which node it is, and what to type; doctor tells as well.
+func TestForeignNodes(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, quickSweep)
+	d := openURL(t, s.url(), 5*time.Second)
+	const name = "it's"
+	release(t, take(t, d, request(name, 5*time.Second)))
+	if found := d.wire.endlessNodes(t.Context()); len(found) > 0 {
+		t.Errorf("found %+v; want nothing", found)
+	}
+	at := d.wire.dir(name) + "/lock-0000000000"
+	conn := firstSession(d).conn
+	if _, err := conn.Create(at, nil, zk.FlagPersistent, d.wire.acl); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time there is a watch
+		for what, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
+			_, err := acquire(t.Context(), request(name, 5*time.Second))
+			if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), s.Addr+` delete '`+d.wire.root+`/it'\''s/lock-`) {
+				t.Errorf("%s = %v; want ErrUnavailable with the command to paste", what, err)
+			}
+		}
+	}
+	if found := d.wire.endlessNodes(t.Context()); len(found) != 1 || found[0].Level != driver.Problem || !strings.Contains(found[0].Text, at) {
+		t.Errorf("found %+v; want a problem", found)
+	}
+	if err := conn.Delete(at, -1); err != nil {
+		t.Fatal(err)
+	}
+	release(t, take(t, d, request(name, 5*time.Second)))
 }
 
 // TestOverflow: where the servers' numbers are about to run out, nobody gets a lock,

@@ -52,13 +52,27 @@ func passing(err error) bool {
 
 // lasting reports whether a repetition would fail as well.
 func lasting(err error) bool {
-	for _, l := range []error{zk.ErrAuthFailed, zk.ErrNoAuth, errors.ErrUnsupported, errClosed, errOverflow, errEpochs, errTooSlow, errBack} {
+	for _, l := range []error{zk.ErrAuthFailed, zk.ErrNoAuth, errors.ErrUnsupported, errClosed, errOverflow, errEpochs, errTooSlow, errBack, errEndless} {
 		if errors.Is(err, l) {
 			return true
 		}
 	}
 	var slots *driver.SlotsError
 	return errors.As(err, &slots)
+}
+
+var errEndless = errors.New("a node that ends with no session is in the way")
+
+// errEndless says which one it is: another program has made it, or somebody by hand. Nobody is granted the name until it
+// is deleted.
+func (s *store) errEndless(name, path string) error {
+	text, do := s.endless(name, path)
+	return fmt.Errorf("%w: %s; %s", errEndless, text, do)
+}
+
+func (s *store) endless(name, path string) (text, do string) {
+	return fmt.Sprintf("the node %q is not ephemeral and is of another program: the lock %q cannot be granted", path, name),
+		"see whose it is, then: zkCli.sh -server " + s.addrs[0] + " delete " + storekit.ShellQuote(path)
 }
 
 // failure returns what is known of a request that has failed with err. left: the node of the lease is there, or

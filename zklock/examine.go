@@ -18,8 +18,41 @@ import (
 // srvr, which they answer unless told otherwise, but not over TLS.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	if s.tls != nil {
-		return []driver.Finding{{Check: "server", Text: "over TLS servers do not say how they are"}}
+		return append([]driver.Finding{{Check: "server", Text: "over TLS servers do not say how they are"}}, s.endlessNodes(ctx)...)
 	}
+	return append(s.examineAll(ctx), s.endlessNodes(ctx)...)
+}
+
+// mostEndless is how many nodes are told of. Whatever is wrong with more is wrong with the root.
+const mostEndless = 20
+
+// endlessNodes looks for nodes that keep a lock from being granted for ever.
+func (s *store) endlessNodes(ctx context.Context) (found []driver.Finding) {
+	n, err := s.usual(ctx)
+	if err != nil {
+		return nil // the servers are told of
+	}
+	names, err := n.names(ctx, "")
+	for _, name := range names {
+		var l line
+		var nodes []content
+		if l, nodes, err = n.lineOf(ctx, s.dir(name)); err != nil {
+			break
+		}
+		for i, c := range l {
+			if nodes[i].endless() && len(found) < mostEndless {
+				text, do := s.endless(name, s.dir(name)+"/"+c.name)
+				found = append(found, driver.Finding{Check: "nodes", Level: driver.Problem, Text: text, Do: do})
+			}
+		}
+	}
+	if err != nil {
+		found = append(found, driver.Finding{Check: "nodes", Text: "not all nodes were looked at: " + err.Error()})
+	}
+	return found
+}
+
+func (s *store) examineAll(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	found := make([]driver.Finding, len(s.addrs))

@@ -13,7 +13,7 @@ import (
 // A server that is not there is told of, in time. One that is there is in the tests of cmd/pawl.
 func TestExamineNobody(t *testing.T) {
 	s := &store{addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}, timeout: 5 * time.Second, dial: new(net.Dialer).DialContext}
-	found := s.Examine(t.Context())
+	found := s.examineAll(t.Context())
 	if len(found) != 2 {
 		t.Fatalf("found %+v", found)
 	}

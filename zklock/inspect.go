@@ -66,12 +66,10 @@ func (s *session) readAll(ctx context.Context, dir string, l line) ([]content, e
 	})
 }
 
-// holdersAt describes the leases of some nodes, without those that have gone.
-func (s *session) holdersAt(ctx context.Context, dir string, l line) ([]driver.Held, error) {
-	found, err := s.readAll(ctx, dir, l)
-	return holdersIn(l, found), err
-}
+// endless reports whether the node is there and ends with no session.
+func (c content) endless() bool { return c.stat != nil && c.stat.EphemeralOwner == 0 }
 
+// holdersIn describes the leases of some nodes, without those that have gone.
 func holdersIn(l line, found []content) []driver.Held {
 	all := []driver.Held{}
 	for i, c := range l {
@@ -152,26 +150,10 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := n.sync(ctx, s.root); err != nil {
-		return nil, readError(ctx, err)
-	}
-	nodes, err := call(ctx, n, func() ([]string, error) {
-		nodes, _, err := n.conn.Children(s.root)
-		return nodes, err
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
+	names, err := n.names(ctx, prefix)
 	if err != nil {
 		return nil, readError(ctx, err)
 	}
-	var names []string
-	for _, node := range nodes {
-		if name, ok := decodeName(node); ok && strings.HasPrefix(name, prefix) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
 	infos := make([]*driver.Info, len(names)) // the server knows by now what the leader knew when it was asked
 	if err := each(ctx, len(names), func(ctx context.Context, i int) (err error) {
 		infos[i], err = n.inspect(ctx, names[i])
@@ -180,6 +162,27 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 		return nil, readError(ctx, err)
 	}
 	return slices.DeleteFunc(infos, func(i *driver.Info) bool { return len(i.Holders)+len(i.Waiters) == 0 }), nil
+}
+
+// names returns those that have a node and begin with prefix.
+func (s *session) names(ctx context.Context, prefix string) (names []string, err error) {
+	if err := s.sync(ctx, s.store.root); err != nil {
+		return nil, err
+	}
+	nodes, err := call(ctx, s, func() ([]string, error) {
+		nodes, _, err := s.conn.Children(s.store.root)
+		return nodes, err
+	})
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	for _, node := range nodes {
+		if name, ok := decodeName(node); ok && strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // readError returns the error of a request that records nothing anyway.

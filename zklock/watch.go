@@ -70,9 +70,12 @@ func (s *session) set(ctx context.Context, path string, w *watch) (*zk.Stat, err
 	s.mu.Unlock()
 	return call(ctx, s, func() (*zk.Stat, error) {
 		_, stat, _, err := s.conn.ChildrenW(path)
-		if errors.Is(err, zk.ErrNoNode) {
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
 			s.fire(event{path, true})
 			return nil, err
+		case err == nil && stat.EphemeralOwner == 0:
+			err = errEndless
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
