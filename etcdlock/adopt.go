@@ -3,6 +3,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,79 +38,64 @@ func (s *store) holder(ctx context.Context, ref driver.Ref) (entry, error) {
 	return entry{}, lossIn(resp.Kvs)
 }
 
-// renewOther renews a lease of another participant. A keepalive counts if a read that was sent after it finds
-// the key bound to the same etcd lease; see backing.
+// renewOther renews a lease of another participant.
 func (s *store) renewOther(ctx context.Context, ref driver.Ref, ttl time.Duration) (driver.Instant, error) {
-	var last error
-	for range maxProofs {
-		e, err := s.holder(ctx, ref)
-		if err != nil || ttl < driver.MinTTL {
-			return 0, err
-		}
-		b := &backing{id: clientv3.LeaseID(e.kv.Lease), since: 1}
-		rctx, cancel := s.request(ctx)
-		resp, err := s.client.TimeToLive(rctx, b.id)
-		cancel()
-		switch {
-		case unknownLease(err) || err == nil && resp.TTL <= 0:
-			last = &driver.LostError{Reason: driver.Gone} // unless the key is bound to another one by now
-			continue
-		case err != nil:
-			return 0, err
-		}
-		if b.seconds = resp.GrantedTTL; seconds(ttl) > b.seconds {
-			return 0, fmt.Errorf("etcdlock: this lease was asked for with a TTL of %v, and whoever has only its id cannot make that %v: %w",
-				b.time(), ttl, errors.ErrUnsupported)
-		}
-		if proven, err := s.keepOther(ctx, e, b); err != nil || proven {
-			return b.since, err
-		}
-		last = errUnproven
+	e, err := s.holder(ctx, ref)
+	if err != nil || ttl < driver.MinTTL {
+		return 0, err
 	}
-	return 0, last
-}
-
-// keepOther reports whether the lease has been renewed for certain.
-func (s *store) keepOther(ctx context.Context, e entry, b *backing) (proven bool, err error) {
+	b := &backing{id: clientv3.LeaseID(e.kv.Lease), since: 1}
 	rctx, cancel := s.request(ctx)
 	defer cancel()
-	err = b.keepAlive(rctx, s, 0)
-	known := !unknownLease(err)
-	if err != nil && known {
-		return false, err
+	resp, err := s.client.TimeToLive(rctx, b.id)
+	if err != nil || resp.TTL <= 0 {
+		return 0, cmp.Or(err, errUnproven) // it has ended, or the key is bound to another one by now
 	}
-	resp, err := s.client.Get(rctx, string(e.kv.Key), clientv3.WithKeysOnly())
-	if err != nil {
-		return false, err
+	if b.seconds = resp.GrantedTTL; seconds(ttl) > b.seconds {
+		return 0, fmt.Errorf("etcdlock: this lease was asked for with a TTL of %v, and whoever has only its id cannot make that %v: %w",
+			b.time(), ttl, errors.ErrUnsupported)
 	}
-	return known && len(resp.Kvs) == 1 && resp.Kvs[0].CreateRevision == e.kv.CreateRevision &&
-		resp.Kvs[0].Lease == int64(b.id) && b.proven(resp.Header.RaftTerm), nil
+	l := &lease{s: s, id: ref.Lease, key: string(e.kv.Key), rev: e.kv.CreateRevision, backing: b}
+	err = l.verify(rctx, b, 0)
+	return b.since, err
 }
 
-// endOther ends a lease of another participant. It deletes the key and the mark, which tells that one, as
-// Break does. The etcd lease is left: the participant may use it for another lease by now.
+// endOther ends a lease of another participant. The etcd lease is left: the participant may use it for another lease
+// by now.
 func (s *store) endOther(ctx context.Context, ref driver.Ref) (found bool, err error) {
 	for {
 		e, err := s.holder(ctx, ref)
-		if lost := lostBy(err); lost != nil {
-			if lost.Reason == driver.Gone {
-				return false, nil
-			}
-			return false, lost
-		} else if err != nil {
-			return false, err
+		if err == nil {
+			found, err = s.remove(ctx, e)
 		}
-		rctx, cancel := s.request(ctx)
-		resp, err := s.client.Txn(rctx).
-			If(clientv3.Compare(clientv3.ModRevision(string(e.kv.Key)), "=", e.kv.ModRevision)).
-			Then(clientv3.OpDelete(string(e.kv.Key)), clientv3.OpDelete(s.mark(e.record.Client, e.kv.Lease))).
-			Commit()
-		cancel()
-		if err != nil {
-			return false, s.failure(ctx, err, true)
+		if lost := lostBy(err); lost != nil && lost.Reason == driver.Gone {
+			return false, nil
 		}
-		if resp.Succeeded {
-			return true, nil
+		if found || err != nil {
+			return found, err
 		}
 	}
+}
+
+// remove deletes the key of a holder and the mark, which tells its client. It reports false if the lease has ended, or
+// is bound to another etcd lease by now.
+func (s *store) remove(ctx context.Context, e entry, also ...clientv3.Op) (bool, error) {
+	key := string(e.kv.Key)
+	ops := []clientv3.Op{clientv3.OpDelete(key)}
+	if e.kind != "" { // the other library does not listen
+		ops = append(append(ops, clientv3.OpDelete(s.mark(e.record.Client, e.named))), also...)
+	}
+	rctx, cancel := s.request(ctx)
+	defer cancel()
+	resp, err := s.client.Txn(rctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", e.kv.CreateRevision),
+			clientv3.Compare(clientv3.LeaseValue(key), "=", clientv3.LeaseID(e.kv.Lease))). // whoever asks changes the mod revision
+		Then(ops...).Commit()
+	switch {
+	case unknownLease(err): // expired meanwhile
+		return false, nil
+	case err != nil:
+		return false, s.failure(ctx, err, true)
+	}
+	return resp.Succeeded, nil
 }

@@ -38,8 +38,8 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 			return ans, err
 		}
 		s.disown(l, errGone)
-		if again {
-			s.doubt() // an earlier request may be carried out yet, and nobody knows of it then
+		if again { // an earlier request may be carried out yet, and nobody knows of it then
+			s.background(func() { _ = l.revoke(s.ctx) })
 		} else if l.fresh {
 			return ans, &driver.Failure{Err: fmt.Errorf("the request took longer than its TTL of %v", req.TTL), Passing: true}
 		}
@@ -59,23 +59,20 @@ func (s *store) check(ctx context.Context, req *driver.Request) error {
 // newLease begins one, with an etcd lease. Nothing else is recorded yet.
 func (s *store) newLease(ctx context.Context, req *driver.Request) (*lease, error) {
 	p, seen := s.layout.place(req.Name), s.rev.Load()
-	for {
-		b := s.takeSpare(seconds(req.TTL))
-		known := b == nil || !b.fresh(driver.Now(), req.TTL)
-		if known {
-			var err error
-			if b, err = s.back(ctx, b, req.TTL); err != nil {
-				return nil, err
-			}
-		}
-		l := &lease{
-			s: s, id: req.Lease, name: req.Name, ttl: req.TTL, place: p, key: p.key(req, b.id), named: b.id,
-			alone: !req.Shared && req.Slots == 0, after: seen, backing: b, fresh: known, record: s.newRecord(req), marked: b.id,
-		}
-		if s.own(l) {
-			return l, nil
+	b := s.takeSpare(seconds(req.TTL))
+	known := b == nil || !b.fresh(driver.Now(), req.TTL)
+	if known {
+		var err error
+		if b, err = s.back(ctx, b, req.TTL); err != nil {
+			return nil, err
 		}
 	}
+	l := &lease{
+		s: s, id: req.Lease, name: req.Name, ttl: req.TTL, place: p, key: p.key(req, b.id), named: b.id,
+		alone: !req.Shared && req.Slots == 0, after: seen, backing: b, fresh: known, record: s.newRecord(req),
+	}
+	s.own(l)
+	return l, nil
 }
 
 // ask asks once. An error that is errGone says that the lease has to begin anew.
@@ -87,13 +84,8 @@ func (l *lease) ask(ctx context.Context, req *driver.Request, again bool) (drive
 		return l.step(ctx, req)
 	case !req.Queue:
 		return l.try(ctx, req)
-	case again: // it may be there
-	case req.Slots > 0: // of another number are held?
+	case req.Slots > 0 && !again: // of another number are held?
 		if ans, err := l.try(ctx, req); err != nil || ans.Granted {
-			return ans, err
-		}
-	case !l.s.isContended(req.Name):
-		if ans, err := l.tryAlone(ctx, req); err != nil || ans.Granted {
 			return ans, err
 		}
 	}
@@ -103,13 +95,8 @@ func (l *lease) ask(ctx context.Context, req *driver.Request, again bool) (drive
 // settle forgets a lease of which nothing is recorded after an answer.
 func (l *lease) settle(ctx context.Context, again, granted bool, err error) {
 	var f *driver.Failure
-	if errors.As(err, &f) && l.rev != 0 {
-		f.Maybe = true // it has come into the queue, and then a look has failed
-	}
 	switch {
-	case f != nil && f.Maybe:
-		l.s.doubt()
-	case granted, l.rev != 0, again && f != nil: // it is there, or may be
+	case errors.As(err, &f) && (f.Maybe || again), granted, l.rev != 0: // it is there, or may be
 	case again: // it was refused, and an earlier request may be carried out yet
 		_ = l.revoke(ctx) // if not now, it goes with its TTL
 		l.s.disown(l, errGone)
@@ -135,7 +122,7 @@ func (l *lease) commit(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse
 }
 
 // puts are the operations that create the keys of the lease.
-func (l *lease) puts() []*pb.RequestOp { return l.backing.bind(l.key, l.record.String()) }
+func (l *lease) puts() []*pb.RequestOp { return l.backing.bind(l.key, encode(&l.record)) }
 
 // unrivalled is true if all keys that can be in the way were created by revision rev,
 // and that of the lease is not there; 0 means that there are none at all.
@@ -150,15 +137,6 @@ func (l *lease) unrivalled(req *driver.Request, rev int64) []*pb.Compare {
 
 // absent is true if the key is not there: a request may be repeated.
 func (l *lease) absent() *pb.Compare { return created(l.key, "", pb.Compare_EQUAL, 0) }
-
-// tryAlone asks for the name if nobody is in the way.
-func (l *lease) tryAlone(ctx context.Context, req *driver.Request) (driver.Answer, error) {
-	resp, err := l.commit(ctx, &pb.TxnRequest{Compare: l.unrivalled(req, 0), Success: l.puts()})
-	if err != nil || !resp.Succeeded {
-		return driver.Answer{}, err
-	}
-	return l.won(ctx, req, resp.Header, resp.Header.Revision)
-}
 
 // try asks and does not wait. If others are in the way it looks at them: shared leases and
 // slots may be held together. Then it asks again, on condition that nobody has
@@ -187,7 +165,7 @@ func (l *lease) try(ctx context.Context, req *driver.Request) (driver.Answer, er
 		err = q.inTheWay(req)
 		if held := (*driver.HeldError)(nil); errors.As(err, &held) || err == nil && read.More { // what was read of it is not ours
 			if !req.Queue {
-				l.s.askBack(ctx, q.kept())
+				l.s.askBack(ctx, q)
 			}
 			ans := driver.Answer{Rank: 1, Free: -1}
 			if held != nil {
@@ -216,7 +194,7 @@ func (l *lease) placed(ctx context.Context, rev int64) error {
 	if why == nil {
 		l.s.mu.Lock()
 		defer l.s.mu.Unlock()
-		l.rev, l.mod, l.backing.marked = rev, rev, true
+		l.rev, l.backing.marked = rev, true
 		return nil
 	}
 	rctx, cancel := l.s.request(ctx)
@@ -240,12 +218,12 @@ func (l *lease) claim(ctx context.Context, req *driver.Request, seen *looked) (d
 		}
 	}
 	l.sight.close()
-	l.told, l.held, l.written = l.backing.since, true, l.sight == nil
+	l.told, l.held, l.shown = l.backing.since, true, !l.waited
 	l.s.mu.Lock()
 	if keeps(req) {
-		l.recall = l.newRecall(seen) // of the record as it was put
+		l.overhear(seen.rev)
 	}
-	if l.sight != nil {
+	if l.waited {
 		l.record.Acquired = time.Now().UnixMicro()
 	}
 	l.s.listen()

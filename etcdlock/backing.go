@@ -46,7 +46,7 @@ func (s *store) grantBacking(ctx context.Context, secs int64) (*backing, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &backing{id: resp.ID, seconds: secs, since: now, asked: now, mark: s.mark(s.id, int64(resp.ID))}, nil
+	return &backing{id: resp.ID, seconds: secs, since: now, asked: now, mark: s.mark(s.id, hex(int64(resp.ID)))}, nil
 }
 
 func unknownLease(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
@@ -85,7 +85,7 @@ func (s *store) spare(l *lease) {
 	defer s.mu.Unlock()
 	b := l.backing
 	l.spared = true
-	if all := s.spares[b.seconds]; len(all) < maxSpares && s.ctx.Err() == nil && !s.tainted[b.id] {
+	if all := s.spares[b.seconds]; len(all) < maxSpares && s.ctx.Err() == nil {
 		s.spares[b.seconds] = append(all, b)
 	}
 }

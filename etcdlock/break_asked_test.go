@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -27,6 +28,29 @@ func (k *between) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallO
 		f()
 	}
 	return k.KVClient.Txn(ctx, in, opts...)
+}
+
+// TestRenewalByIDBesideExtend: the key is bound to another etcd lease while somebody who knows the id of the lease keeps
+// the one before alive. That is no renewal.
+func TestRenewalByIDBesideExtend(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	req := request("deploy")
+	g := take(t, a, req)
+	through(b, &between{KVClient: b.kv, before: func() {
+		if _, err := g.Renew(t.Context(), 2*time.Minute); err != nil {
+			t.Error(err)
+		}
+	}})
+	byID := driver.Ref{Name: req.Name, Lease: req.Lease}
+	if r, err := b.Renew(t.Context(), byID, time.Minute); err == nil || errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew = %+v, %v; want that it is not proven", r, err)
+	}
+	if _, err := b.Renew(t.Context(), byID, time.Minute); err != nil {
+		t.Errorf("the next Renew = %v", err)
+	}
+	release(t, g)
 }
 
 // TestBreakWhileAsked: others ask all the time for a lease whose client does not answer.

@@ -56,7 +56,9 @@ func (l *lease) release(ctx context.Context, doubt bool) (found bool, err error)
 	s := l.s
 	s.mu.Lock()
 	again := l.asked
-	l.recall.end()
+	if l.deaf != nil {
+		l.deaf()
+	}
 	s.mu.Unlock()
 	rctx, cancel := s.request(ctx)
 	defer cancel()
@@ -68,7 +70,6 @@ func (l *lease) release(ctx context.Context, doubt bool) (found bool, err error)
 		s.mu.Lock()
 		l.asked = true
 		s.mu.Unlock()
-		s.doubt()
 		return false, s.failure(ctx, err, true)
 	}
 	found = resp.Deleted > 0
@@ -105,7 +106,7 @@ func (l *lease) reuse() {
 		return
 	}
 	defer l.renewing.Unlock()
-	if !l.dirty && l.flights == 0 {
+	if !l.dirty && l.flights == 0 && l.backing.id == l.named {
 		l.s.spare(l)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -41,6 +40,7 @@ var hints = []hint{
 	{rpctypes.ErrUserEmpty, "the server wants a user: put it into the URL, as etcd://USER:PASSWORD@host, or the password into a file named by ?password_file=", true, false, storekit.ErrDenied},
 	{rpctypes.ErrInvalidAuthToken, "the server has forgotten who we are: is the password still right, and have all members the same keys for tokens (--auth-token)?", false, false, nil},
 	{rpctypes.ErrNoSpace, "the server's database is full: compact and defragment it, then etcdctl alarm disarm", false, false, nil},
+	{rpctypes.ErrCorrupt, "members differ in their data, and the cluster has raised an alarm: it grants nothing, and does not end the leases of clients that have gone. Replace the member that etcdctl alarm list names, then etcdctl alarm disarm", false, false, nil},
 	{rpctypes.ErrTooManyRequests, "the server is overloaded", false, false, nil},
 	{rpctypes.ErrRequestTooLarge, "the request is larger than the server allows", true, false, nil},
 	{rpctypes.ErrNoLeader, "the cluster has no leader: are most of its members running, and can they reach one another?", false, true, nil},
@@ -73,7 +73,6 @@ func (s *store) failure(ctx context.Context, err error, writes bool) *driver.Fai
 		f.Maybe = writes && h.err == rpctypes.ErrNoSpace
 		return f
 	}
-	awaitEnd(ctx, err)
 	switch {
 	case ctx.Err() != nil:
 		return &driver.Failure{Err: ctx.Err(), Maybe: writes}
@@ -81,15 +80,6 @@ func (s *store) failure(ctx context.Context, err error, writes bool) *driver.Fai
 		return &driver.Failure{Err: errClosed, Maybe: writes, Lasting: true}
 	}
 	return &driver.Failure{Err: s.explain(err), Maybe: writes, Silent: true}
-}
-
-// awaitEnd waits for the end of the caller's context if the server was quicker to
-// see it: a request carries its deadline along.
-func awaitEnd(ctx context.Context, err error) {
-	const skew = 100 * time.Millisecond
-	if deadline, ok := ctx.Deadline(); ok && outOfTime(err) && time.Until(deadline) < skew {
-		<-ctx.Done()
-	}
 }
 
 // outOfTime reports whether a request has run out of time, here or at the server.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -29,7 +30,24 @@ func (s *store) Examine(ctx context.Context) []driver.Finding {
 		return append(found, driver.Finding{Check: "alarms", Level: driver.Warning, Text: "the cluster does not say whether there is an alarm: " + err.Error(),
 			Do: "see: etcdctl endpoint health --cluster"})
 	}
-	return append(found, alarms(answer.Alarms)...)
+	return append(append(found, alarms(answer.Alarms)...), s.endless(ctx)...)
+}
+
+// mostEndless is how many keys are told of. Whatever is wrong with more is wrong with the prefix.
+const mostEndless = 20
+
+// endless looks for keys that keep a lock from being granted for ever.
+func (s *store) endless(ctx context.Context) (found []driver.Finding) {
+	err := s.each(ctx, "", func(e entry) {
+		if e.kv.Lease == 0 && len(found) < mostEndless {
+			text, do := e.endless()
+			found = append(found, driver.Finding{Check: "keys", Level: driver.Problem, Text: text, Do: do})
+		}
+	}, clientv3.WithKeysOnly())
+	if err != nil {
+		found = append(found, driver.Finding{Check: "keys", Text: "not all keys were looked at: " + err.Error()})
+	}
+	return found
 }
 
 // member tells of one member. A cluster works with a majority of them.

@@ -5,6 +5,10 @@
 package etcdlock
 
 import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +16,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/client/v3/namespace"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestNamespaceIsRefused: some requests would go past the namespace, and nobody would see
@@ -78,4 +85,54 @@ func TestPatternShowsItsNames(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Name != "a%2Fb" {
 		t.Errorf("List = %v, %v; want the name that is in the key", all, err)
 	}
+}
+
+// TestForeignKeys: a key under a name of ours without an etcd lease keeps that lock from being granted for ever. Who asks
+// for it is told at once which key it is, and what to type; doctor tells as well.
+func TestForeignKeys(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	held := take(t, a, request("held"))
+	w := wait(t, b, request("held"))
+	if found := b.endless(t.Context()); len(found) > 0 {
+		t.Errorf("the keys of locks are not well: %+v", found)
+	}
+	for key, of := range map[string]func(*driver.Request){
+		"pawl/lock/it's/x/1": func(*driver.Request) {},
+		"pawl/lock/it's/r/1": func(*driver.Request) {},
+		"pawl/lock/it's/x/2": func(r *driver.Request) { r.Shared = true },
+		"pawl/lock/it's/s2/": func(r *driver.Request) { r.Slots = 2 }, // after two good ones
+	} {
+		key += "0"
+		req := request("it's")
+		of(req)
+		var good []*grant
+		if req.Slots > 0 {
+			one := request("it's")
+			of(one)
+			good = append(good, take(t, a, one))
+		}
+		m.ctl("put", key, "by hand")
+		for how, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": b.TryAcquire, "Acquire": b.Acquire} {
+			again := *req
+			again.Lease = how + rand.Text()
+			_, err := acquire(t.Context(), &again)
+			if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), `etcdctl del 'pawl/lock/it'\''s/`) {
+				t.Errorf("%s beside %s = %v; want ErrUnavailable with the command to paste", how, key, err)
+			}
+		}
+		if found := b.endless(t.Context()); len(found) != 1 || found[0].Level != driver.Problem || !strings.Contains(found[0].Text, key) {
+			t.Errorf("%s: found %+v; want a problem", key, found)
+		}
+		for _, g := range good {
+			release(t, g)
+		}
+		m.ctl("del", key)
+		g := take(t, b, req)
+		release(t, g)
+	}
+	release(t, held)
+	release(t, w.granted(patience))
+	nothingLeft(t, a)
 }

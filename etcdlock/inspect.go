@@ -59,24 +59,10 @@ const page = 1000
 
 // List implements driver.Store.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	from := s.layout.head + escape(prefix)
-	end := clientv3.GetPrefixRangeEnd(from)
 	names := make(map[string][]*mvccpb.KeyValue)
-	for more, rev := true, int64(0); more; {
-		rctx, cancel := s.request(ctx)
-		resp, err := s.client.Get(rctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(rev))
-		cancel()
-		if err != nil {
-			return nil, s.failure(ctx, err, false)
-		}
-		for _, kv := range resp.Kvs {
-			if e, ok := s.parse(kv); ok {
-				names[e.name] = append(names[e.name], kv)
-			}
-		}
-		if more = resp.More; more {
-			from, rev = string(resp.Kvs[len(resp.Kvs)-1].Key)+"\x00", resp.Header.Revision
-		}
+	err := s.each(ctx, prefix, func(e entry) { names[e.name] = append(names[e.name], e.kv) })
+	if err != nil {
+		return nil, s.failure(ctx, err, false)
 	}
 	var infos []*driver.Info
 	for name, kvs := range names {
@@ -87,9 +73,30 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	return infos, nil
 }
 
-// Break implements driver.Store. It deletes the key and the mark of the
-// victim, which hears of the latter, and leaves word for it that goes with the
-// victim's etcd lease.
+// each calls f with the keys of all names that begin with prefix.
+func (s *store) each(ctx context.Context, prefix string, f func(entry), opts ...clientv3.OpOption) error {
+	from := s.layout.head + escape(prefix)
+	end := clientv3.GetPrefixRangeEnd(from)
+	for more, rev := true, int64(0); more; {
+		rctx, cancel := s.request(ctx)
+		resp, err := s.client.Get(rctx, from, append(opts, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(rev))...)
+		cancel()
+		if err != nil {
+			return err
+		}
+		for _, kv := range resp.Kvs {
+			if e, ok := s.parse(kv); ok {
+				f(e)
+			}
+		}
+		if more = resp.More; more {
+			from, rev = string(resp.Kvs[len(resp.Kvs)-1].Key)+"\x00", resp.Header.Revision
+		}
+	}
+	return nil
+}
+
+// Break implements driver.Store. It leaves word for the victim that goes with its etcd lease.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	for {
 		q, err := s.queue(ctx, name)
@@ -104,26 +111,9 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 		if i < 0 {
 			return &driver.HeldError{Info: q.info(name)}
 		}
-		victim := holders[i]
-		ops := []clientv3.Op{clientv3.OpDelete(string(victim.kv.Key))}
-		if victim.kind != "" { // the other library does not listen
-			ops = append(ops,
-				clientv3.OpDelete(s.mark(victim.record.Client, victim.kv.Lease)),
-				clientv3.OpPut(s.brokenKey(lease), encode(news{by, why}), clientv3.WithLease(clientv3.LeaseID(victim.kv.Lease))))
-		}
-		rctx, cancel := s.request(ctx)
-		resp, err := s.client.Txn(rctx).
-			If(clientv3.Compare(clientv3.CreateRevision(string(victim.kv.Key)), "=", victim.kv.CreateRevision),
-				clientv3.Compare(clientv3.LeaseValue(string(victim.kv.Key)), "=", clientv3.LeaseID(victim.kv.Lease))). // whoever asks changes the mod revision
-			Then(ops...).
-			Commit()
-		cancel()
-		switch {
-		case unknownLease(err): // expired meanwhile
-		case err != nil:
-			return s.failure(ctx, err, true)
-		case resp.Succeeded:
-			return nil
+		word := clientv3.OpPut(s.brokenKey(lease), encode(news{by, why}), clientv3.WithLease(clientv3.LeaseID(holders[i].kv.Lease)))
+		if done, err := s.remove(ctx, holders[i], word); done || err != nil {
+			return err
 		}
 	}
 }

@@ -74,6 +74,7 @@ func hex(backing int64) string { return strconv.FormatInt(backing, 16) }
 // entry is one key of a name: a holder or a waiter.
 type entry struct {
 	name, kind string
+	named      string // the etcd lease after which the key is named
 	shared     bool
 	slots      int
 	kv         *mvccpb.KeyValue
@@ -87,7 +88,7 @@ func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	if !ok {
 		return e, false
 	}
-	e = entry{name: name, kind: kind, kv: kv}
+	e = entry{name: name, kind: kind, named: backing, kv: kv}
 	if kind == "" {
 		// A session has one key for all its leases of a name, so that alone says not which.
 		e.record.Who, e.record.Lease = "a client of another library", backing+"-"+strconv.FormatInt(kv.CreateRevision, 10)
@@ -119,19 +120,9 @@ func unescape(s string) string { return unescaper.Replace(s) }
 
 // record is the value of a key.
 type record struct {
-	about
-	stamp
-}
-
-// about is the same in all records of a participant, unless they say why.
-type about struct {
 	driver.Holder
-	Why    string `json:"why,omitempty"`
-	Client string `json:"client"` // the participant
-}
-
-// stamp is what each lease has of its own.
-type stamp struct {
+	Why      string `json:"why,omitempty"`
+	Client   string `json:"client"` // the participant
 	Lease    string `json:"lease"`
 	Since    int64  `json:"since"`              // when it was put, in µs since 1970 by its client's clock
 	Acquired int64  `json:"acquired,omitempty"` // when it was granted, likewise; 0: at once, or it has waited and not been renewed yet
@@ -140,35 +131,10 @@ type stamp struct {
 	Holds []driver.Hold `json:"holds,omitempty"`
 }
 
-// draft is a record to be written.
-type draft struct {
-	about *known
-	stamp
-}
-
-// known is the last about that was encoded.
-type known struct {
-	holder *driver.Holder
-	why    string
-	json   string
-}
-
-func (s *store) newRecord(req *driver.Request) draft {
-	k := s.known.Load()
-	if k == nil || k.holder != req.Holder || k.why != req.Why {
-		a := about{Why: req.Why, Client: s.id}
-		if req.Holder != nil {
-			a.Holder = *req.Holder
-		}
-		k = &known{req.Holder, req.Why, encode(a)}
-		s.known.Store(k)
+func (s *store) newRecord(req *driver.Request) record {
+	return record{
+		Holder: *req.Holder, Why: req.Why, Client: s.id, Lease: req.Lease, Since: time.Now().UnixMicro(), Keeps: keeps(req), Holds: req.Holds,
 	}
-	return draft{k, stamp{Lease: req.Lease, Since: time.Now().UnixMicro(), Keeps: keeps(req), Holds: req.Holds}}
-}
-
-// String returns the JSON of both in one object. Neither is ever empty.
-func (d draft) String() string {
-	return strings.TrimSuffix(d.about.json, "}") + "," + strings.TrimPrefix(encode(&d.stamp), "{")
 }
 
 func encode(v any) string {
@@ -179,10 +145,10 @@ func encode(v any) string {
 	return string(b)
 }
 
-// mark is the key that tells a participant when one of its etcd leases is gone, or the
-// lease that is backed by it.
-func (s *store) mark(client string, backing int64) string {
-	return s.prefix + clientPart + client + "/" + hex(backing)
+// mark is the key that tells a participant when one of its leases is gone. Named is the etcd lease after which the
+// lease's key is named.
+func (s *store) mark(client, named string) string {
+	return s.prefix + clientPart + client + "/" + named
 }
 
 // brokenKey is where the victim of Break learns who did it.

@@ -60,32 +60,3 @@ func TestForeignKeysAreIgnored(t *testing.T) {
 		}
 	}
 }
-
-// TestCountAfterLook: one of the slots before a waiter went before its watch was
-// there, and one between its look and its count, of which it has heard. It must look
-// again, and not sleep until its next keepalive.
-func TestCountAfterLook(t *testing.T) {
-	keys := func(names ...string) map[string]bool {
-		m := make(map[string]bool)
-		for _, name := range names {
-			m[name] = true
-		}
-		return m
-	}
-	rival := &entry{kv: &mvccpb.KeyValue{Key: []byte("a")}}
-	told := 0
-	l := &lease{s: &store{tell: func(driver.Event) { told++ }}, place: place{"dir/"}}
-	w := &sight{key: "dir/", cancel: func() {}, gone: make(map[string]int64)}
-	l.sight = w
-	w.count(&looked{rev: 8, keys: keys("a", "b", "c"), enough: 1}) // after a has gone
-	seen := &looked{rev: 10, rival: rival, keys: keys("b", "c"), enough: 1}
-	if w.went("b", 11) {
-		t.Fatal("the watch thinks that one of two is left: this shows nothing")
-	}
-	if l.watch(seen); told != 1 {
-		t.Error("the waiter sleeps, and one of two slots is free")
-	}
-	if l.watch(&looked{rev: 12, rival: rival, keys: keys("c", "d"), enough: 1}); told != 1 {
-		t.Error("the waiter looks again without a reason")
-	}
-}

@@ -88,7 +88,6 @@ func TestEatenReplyOfJoin(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	a, b := eating(t, m, 1), openStore(t, m.url())
-	a.setContended("deploy", true)
 	held := take(t, b, request("deploy"))
 	req := request("deploy")
 	req.Queue = true
@@ -104,7 +103,6 @@ func TestEatenReplyOfJoin(t *testing.T) {
 		t.Errorf("%d keys; want the holder's", n)
 	}
 	a = eating(t, m, 1)
-	a.setContended("deploy", true)
 	w := waitSeen(t, a, b, request("deploy"))
 	if n := len(keys(t, b, "pawl/lock/")); n != 2 {
 		t.Errorf("%d keys; want the holder's and the waiter's", n)
@@ -126,7 +124,6 @@ func TestEatenReplyOfRejoin(t *testing.T) {
 		// Its join and its first look; then another look, which finds nothing; then
 		// the second join.
 		a := eating(t, m, 4)
-		a.setContended("deploy", true)
 		req := requestFor("deploy", 6*time.Second) // it finds out with a keepalive
 		w := wait(t, a, req)
 		first := keysOf(t, b, req)[0]
@@ -269,7 +266,7 @@ type heldBack struct {
 }
 
 func (k *heldBack) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
-	if k.hold {
+	if k.hold && len(in.Compare) > 0 { // else it only reads
 		k.hold, k.late = false, func() (*pb.TxnResponse, error) {
 			resp, err := k.KVClient.Txn(context.Background(), in, opts...)
 			return resp, clientv3.ContextError(context.Background(), err)
@@ -288,7 +285,6 @@ func TestLateRejoin(t *testing.T) {
 	release(t, take(t, s, request("other")))
 	kv := &heldBack{KVClient: s.kv, hold: true}
 	through(s, kv)
-	s.setContended("deploy", true)
 	g, err := s.Acquire(t.Context(), request("deploy"))
 	if err != nil || kv.late == nil {
 		t.Fatalf("Acquire = %v, %v; want it granted by the second join", g, err)

@@ -3,6 +3,7 @@
 package etcdlock
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type lease struct {
 	after    int64            // the revision of the cluster before the key was put, as far as it was known
 	rev      int64            // create revision of the key; 0 until it is known to be there
 	held     bool             // it has been granted
+	waited   bool
 	sight    *sight
 
 	fresh bool // the cluster has just said that the etcd lease is there
@@ -36,17 +38,15 @@ type lease struct {
 	writes   int            // how often rewrite has begun
 	told     driver.Instant // what a renewal has returned last
 	next     *backing       // of a rewrite that has failed
-	mod      int64          // mod revision of the key; 0: unknown
 	dirty    bool           // a write that binds the key to another etcd lease has an unknown outcome
-	written  bool           // the record says when it was acquired
+	shown    bool           // the record says when it was acquired, or will soon
 
 	// store.mu guards what follows.
-	marked clientv3.LeaseID // whose mark says that the lease is there
-	record draft
-	recall *recall // if its client may keep it; or nil
-	asked  bool    // a release was sent whose answer did not come
-	ended  error   // it has
-	spared bool    // its etcd lease may be another's by now
+	record record
+	deaf   context.CancelFunc // ends overhear; nil unless its client may keep the lease
+	asked  bool               // a release was sent whose answer did not come
+	ended  error              // it has
+	spared bool               // its etcd lease may be another's by now
 }
 
 // over returns why the lease has ended, or nil.
@@ -60,9 +60,8 @@ func (l *lease) over() error {
 func (l *lease) answer(since driver.Instant) driver.Answer {
 	ans := driver.Answer{Granted: true, Token: tokenOf(l.rev), Waited: true, Since: since, Session: l.s}
 	if l.alone {
-		// Of those who wait the transaction that granted the name has said nothing, unless it was asked because
-		// the lease may be kept.
-		ans.Spare, ans.Waited = reserved, l.recall == nil || l.recall.behind
+		// Nobody waited for a name that was free. Of those who have come behind a waiter its looks say nothing.
+		ans.Spare, ans.Waited = reserved, l.deaf == nil || l.waited
 	}
 	return ans
 }

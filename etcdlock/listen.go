@@ -13,8 +13,8 @@ import (
 
 // listen starts the listener, if it does not run yet. store.mu is held.
 //
-// Each etcd lease in use has a mark, among those of its participant, which goes when it
-// does, and when the lease that it backs is broken. So one watch tells a participant
+// Each lease has a mark, among those of its participant, which goes when its etcd lease
+// does, and when it is broken. So one watch tells a participant
 // which of its leases may have ended without it. It is quicker than the next renewal, and
 // nothing depends on it. A lease that is released leaves the mark there for the next.
 func (s *store) listen() {
@@ -80,7 +80,7 @@ func (s *store) unmarked(marks string, there []*mvccpb.KeyValue, rev int64) map[
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.backed {
-		if l.rev != 0 && l.rev <= rev && !marked[l.marked] {
+		if l.rev != 0 && l.rev <= rev && !marked[l.named] {
 			names[l.name] = true
 		}
 	}

@@ -15,8 +15,6 @@ type looked struct {
 	rev   int64
 	term  uint64
 	rival *entry // that is in the way; nil if the name is ours
-	// Somebody has come later, if it was asked for.
-	behind bool
 	// Slots of which there are too many before us: their keys, and how few of them
 	// must be left.
 	keys   map[string]bool
@@ -38,18 +36,18 @@ func (l *lease) look(ctx context.Context, req *driver.Request) (*looked, error) 
 		}
 		others := resp.Responses[1].GetResponseRange().Kvs
 		seen := &looked{rev: resp.Header.Revision, term: resp.Header.RaftTerm}
-		if req.Slots > 0 {
-			seen.slots(l.s.readQueue(others), req.Slots)
+		q := l.s.readQueue(others)
+		if err := q.endless(); err != nil {
+			return nil, &driver.Failure{Err: err, Lasting: true}
+		}
+		switch {
+		case req.Slots > 0:
+			seen.slots(q, req.Slots)
 			return seen, nil
-		}
-		if keeps(req) {
-			seen.behind = len(resp.Responses[2].GetResponseRange().Kvs) > 0
-		}
-		if len(others) == 0 {
+		case len(others) == 0:
 			return seen, nil
-		}
-		if e, ok := l.s.parse(others[0]); ok {
-			seen.rival = &e
+		case len(q) > 0:
+			seen.rival = &q[0]
 			return seen, nil
 		}
 		before = others[0].CreateRevision // no key of ours: look further
@@ -57,7 +55,7 @@ func (l *lease) look(ctx context.Context, req *driver.Request) (*looked, error) 
 }
 
 // read asks for the own key, and for the last in the way that was created before a
-// revision; for slots, for all. If the lease may be kept, also for one that came later.
+// revision; for slots, for all.
 func (l *lease) read(ctx context.Context, req *driver.Request, before int64) (*clientv3.TxnResponse, error) {
 	ctx, cancel := l.s.request(ctx)
 	defer cancel()
@@ -68,11 +66,7 @@ func (l *lease) read(ctx context.Context, req *driver.Request, before int64) (*c
 	} else {
 		opts = append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
 	}
-	ops := []clientv3.Op{clientv3.OpGet(l.key, clientv3.WithKeysOnly()), clientv3.OpGet(from, opts...)}
-	if keeps(req) {
-		ops = append(ops, clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithMinCreateRev(l.rev+1), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
-	}
-	return l.s.client.Txn(ctx).Then(ops...).Commit()
+	return l.s.client.Txn(ctx).Then(clientv3.OpGet(l.key, clientv3.WithKeysOnly()), clientv3.OpGet(from, opts...)).Commit()
 }
 
 // slots finds who is in the way of one of n slots: the last that cannot hold it

@@ -162,7 +162,7 @@ func TestTokensGrow(t *testing.T) {
 func TestExtend(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	a, b := eating(t, m, 2), openStore(t, m.url())
+	a, b := eating(t, m, 3), openStore(t, m.url()) // after the read
 	const short, long = 5 * time.Second, time.Minute
 	g := take(t, a, requestFor("deploy", short))
 	if since, err := g.Renew(t.Context(), long); err == nil || errors.Is(err, driver.ErrLost) {
@@ -193,14 +193,15 @@ func TestLateExtend(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	s := openStore(t, m.url())
-	g := take(t, s, requestFor("deploy", 30*time.Second))
+	req := requestFor("deploy", 30*time.Second)
+	g := take(t, s, req)
 	// The late one, as rewrite sends it, to an etcd lease that nobody keeps alive.
 	dead, err := s.grantBacking(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod := g.mod
-	g.mod, g.dirty = 0, true // as rewrite leaves it
+	mod := keysOf(t, s, req)[0].ModRevision
+	g.dirty = true // as rewrite leaves it
 	if _, err := g.Renew(t.Context(), 30*time.Second); err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Options are the settings of a client on an etcd cluster. The zero value is
@@ -137,15 +138,13 @@ func orDefault(opts *Options) *Options {
 // newStore returns a store without a client.
 func newStore(opts *Options) (*store, error) {
 	s := &store{
-		id:        strings.ToLower(rand.Text()),
-		prefix:    cmp.Or(opts.Prefix, defaultPrefix),
-		connect:   cmp.Or(opts.ConnectTimeout, defaultConnect),
-		spares:    make(map[int64][]*backing),
-		backed:    make(map[clientv3.LeaseID]*lease),
-		tainted:   make(map[clientv3.LeaseID]bool),
-		doubts:    make(chan struct{}, 1),
-		contended: make(map[string]bool),
+		id:      strings.ToLower(rand.Text()),
+		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
+		connect: cmp.Or(opts.ConnectTimeout, defaultConnect),
+		spares:  make(map[int64][]*backing),
+		backed:  make(map[clientv3.LeaseID]*lease),
 	}
+	s.proofs = storekit.Batch[question, *proof]{Few: fewReads, Most: mostAsked, Wait: lateRead, Alone: s.readOne, Together: s.readAll}
 	if !strings.HasSuffix(s.prefix, "/") {
 		s.prefix += "/"
 	}
@@ -193,7 +192,6 @@ func (s *store) start(ctx context.Context) error {
 		return fmt.Errorf("%s: this is etcd's grpc-proxy, which answers renewals by itself: connect to the members of the cluster, or through etcd gateway: %w",
 			s.where, errors.ErrUnsupported)
 	}
-	s.work.Go(s.reconcile)
 	return nil
 }
 

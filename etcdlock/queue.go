@@ -4,12 +4,14 @@ package etcdlock
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // maxShown is how many holders are looked at only to be shown.
@@ -68,7 +70,28 @@ func (q queue) inTheWay(req *driver.Request) error {
 	if last := len(q) - 1; q.holders() == len(q) && q[last].with(me) && (me.shared || len(q) < me.slots) {
 		return nil
 	}
+	if err := q.endless(); err != nil {
+		return err
+	}
 	return &driver.HeldError{Info: q.info(req.Name)}
+}
+
+// endless returns an error for a key in the queue that no etcd lease ends: another program has made it, or somebody
+// by hand. Nobody is granted the name until it is deleted.
+func (q queue) endless() error {
+	i := slices.IndexFunc(q, func(e entry) bool { return e.kv.Lease == 0 })
+	if i < 0 {
+		return nil
+	}
+	text, do := q[i].endless()
+	return fmt.Errorf("etcdlock: %s; %s", text, do)
+}
+
+// endless says what is wrong with such a key, and what to do.
+func (e entry) endless() (text, do string) {
+	key := string(e.kv.Key)
+	return fmt.Sprintf("the key %q has no etcd lease and is of another program: the lock %q cannot be granted", key, e.name),
+		"see whose it is, then: etcdctl del " + storekit.ShellQuote(key)
 }
 
 // info describes the queue.

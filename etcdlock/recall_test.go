@@ -159,41 +159,20 @@ func TestKeepIdleLateAsk(t *testing.T) {
 	a, b := openStore(t, m.url()), openStore(t, m.url())
 	req := keepRequest("deploy")
 	e := keep(t, a, req)
-	kv := keysOf(t, b, req)[0]
+	q, err := b.queue(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
 	release(t, e)
-	b.askBack(t.Context(), kv)
+	b.askBack(t.Context(), q)
 	nothingLeft(t, b)
 	next := keep(t, a, keepRequest("deploy"))
 	if next.key != e.key {
 		t.Fatalf("the next lease has the key %s; this shows nothing", next.key)
 	}
-	b.askBack(t.Context(), kv)
+	b.askBack(t.Context(), q)
 	next.silent(t, b, "deploy")
 	release(t, next)
-}
-
-// TestKeepIdleOwnWrites: what the holder writes into its record is nobody's question.
-func TestKeepIdleOwnWrites(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	a, b := openStore(t, m.url()), openStore(t, m.url())
-	held := take(t, b, request("deploy"))
-	w := wait(t, a, keepRequest("deploy"))
-	release(t, held)
-	e := listen(w.granted(patience))
-	if _, others := e.Reserved(); others {
-		t.Error("others are said to wait")
-	}
-	for _, ttl := range []time.Duration{time.Minute, 2 * time.Minute, 2 * time.Minute} { // shows when, and is bound anew
-		if _, err := e.Renew(t.Context(), ttl); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, err := e.Renew(t.Context(), 3*time.Minute); err != nil { // knows the revision
-		t.Error(err)
-	}
-	e.silent(t, b, "deploy")
-	release(t, e)
 }
 
 // TestKeepIdleBehind: whoever is granted what others wait for is told so.

@@ -40,9 +40,11 @@ func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (r
 		_, err = l.prove(ctx)
 	default:
 		if r.Since, err = l.renew(ctx, seconds(ttl)); err == nil {
-			l.showOnce(ctx)
 			l.renewing.Lock()
 			r.Kept = seconds(ttl) < l.backing.seconds
+			if !l.shown {
+				l.shown = l.s.background(l.show)
+			}
 			l.renewing.Unlock()
 		}
 	}
@@ -99,7 +101,7 @@ func (l *lease) fly() *flight {
 	b, writes, beside := *l.backing, l.writes, l.flights
 	l.flights++
 	if !l.s.background(func() {
-		ctx, cancel := context.WithTimeout(l.s.ctx, b.time())
+		ctx, cancel := l.s.within(l.s.ctx, b.time())
 		defer cancel()
 		err := l.verify(ctx, &b, beside)
 		l.renewing.Lock()
@@ -134,7 +136,7 @@ func (l *lease) verify(ctx context.Context, b *backing, beside int) error {
 		if err != nil {
 			return err
 		}
-		if known && b.proven(p.term) {
+		if known && p.own[0].Lease == int64(b.id) && b.proven(p.term) {
 			return nil
 		}
 	}
@@ -150,7 +152,5 @@ func (l *lease) proveInTime(ctx context.Context, b *backing) (*proof, error) {
 // inTime bounds a request of a renewal. An answer that takes longer than a third of the TTL
 // comes too late to keep a lease.
 func (s *store) inTime(ctx context.Context, b *backing) (context.Context, context.CancelFunc) {
-	sent := driver.Now()
-	ctx, cancel := context.WithTimeout(ctx, b.time()/3)
-	return bounded{ctx, context.Background()}, func() { s.ended(ctx, sent); cancel() }
+	return s.within(ctx, b.time()/3)
 }

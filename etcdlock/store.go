@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // store is the wire of one participant. It knows by which etcd leases those of its client are backed, and
@@ -32,10 +33,7 @@ type store struct {
 	pulses   [pulses]pulse
 	term     atomic.Uint64 // a raft term that an answer to a read has named; see beat
 	rev      atomic.Int64  // the greatest revision that an answer has named; see placed
-	proofs   proofs
-	known    atomic.Pointer[known]
-	limits   limits
-	doubts   chan struct{} // there is something for reconcile
+	proofs   storekit.Batch[question, *proof]
 	tell     func(driver.Event)
 
 	ctx    context.Context // ends with Close
@@ -45,12 +43,8 @@ type store struct {
 	mu     sync.Mutex // guards the fields below
 	ear    bool       // the listener runs
 	spares map[int64][]*backing
-	// Leases that are there, or may be, by the etcd leases that back them now or did when they came.
+	// Leases that are there, or may be, by the etcd leases after which their keys are named.
 	backed map[clientv3.LeaseID]*lease
-	// Etcd leases that must not be used again.
-	tainted map[clientv3.LeaseID]bool
-	// Names for which somebody was in the way last; see isContended.
-	contended map[string]bool
 }
 
 // Caps implements driver.Store.
@@ -67,15 +61,11 @@ func (s *store) Caps() driver.Caps {
 // Listen implements driver.Store.
 func (s *store) Listen(f func(driver.Event)) { s.tell = f }
 
-// own notes that l is about to make its key, unless its etcd lease must not be used any more.
-func (s *store) own(l *lease) bool {
+// own notes that l is about to make its key.
+func (s *store) own(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tainted[l.named] {
-		return false
-	}
 	s.backed[l.named] = l
-	return true
 }
 
 // disown notes that nothing of l is there any more, because of why.
@@ -86,11 +76,11 @@ func (s *store) disown(l *lease, why error) {
 		l.ended = why
 	}
 	l.sight.close()
-	l.recall.end()
-	for _, id := range []clientv3.LeaseID{l.named, l.marked} {
-		if s.backed[id] == l {
-			delete(s.backed, id)
-		}
+	if l.deaf != nil {
+		l.deaf()
+	}
+	if s.backed[l.named] == l {
+		delete(s.backed, l.named)
 	}
 }
 

@@ -20,6 +20,9 @@ func (l *lease) waits() driver.Answer {
 // join puts the keys of the lease at the end of the queue, if they are not there
 // already, and reads who was the last there. It grants the name if there was nobody,
 // and else begins to watch the last. Repeating it after a lost answer does no harm.
+//
+// It does not look by itself: what fails after the key has come into the queue fails in a request
+// of its own, whose caller knows that it waits.
 func (l *lease) join(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	from, to := l.place.rivals(req)
 	last := read(&pb.RangeRequest{
@@ -34,25 +37,20 @@ func (l *lease) join(ctx context.Context, req *driver.Request) (driver.Answer, e
 	if err != nil {
 		return driver.Answer{}, err
 	}
-	kvs := resp.Responses[0].GetResponseRange().Kvs
-	if !resp.Succeeded { // the key is there: the join was carried out before
-		l.sight = new(sight)
-		if err := l.placed(ctx, kvs[0].CreateRevision); err != nil {
-			return driver.Answer{}, err
-		}
-		return l.step(ctx, req)
+	kvs, rev := resp.Responses[0].GetResponseRange().Kvs, resp.Header.Revision
+	switch {
+	case !resp.Succeeded: // the key is there: the join was carried out before
+		rev, kvs = kvs[0].CreateRevision, nil
+	case len(kvs) == 0:
+		return l.won(ctx, req, resp.Header, rev)
 	}
-	l.s.setContended(req.Name, len(kvs) > 0)
-	if len(kvs) == 0 {
-		return l.won(ctx, req, resp.Header, resp.Header.Revision)
-	}
-	if err := l.placed(ctx, resp.Header.Revision); err != nil {
+	if err := l.placed(ctx, rev); err != nil {
 		return driver.Answer{}, err
 	}
-	l.sight = new(sight) // it has waited
+	l.waited = true
 	q := l.s.readQueue(kvs)
-	if len(q) == 0 || req.Slots > 0 {
-		return l.step(ctx, req)
+	if len(q) == 0 || req.Slots > 0 || q.endless() != nil {
+		return driver.Answer{Session: l.s}, nil // it looks at once
 	}
 	l.watch(&looked{rival: &q[0]})
 	return l.waits(), nil // it looks when the watch is there
@@ -83,37 +81,4 @@ func (l *lease) step(ctx context.Context, req *driver.Request) (driver.Answer, e
 	}
 	l.watch(seen)
 	return l.waits(), nil
-}
-
-// maxContended is how many names are remembered as contended.
-const maxContended = 1000
-
-// isContended reports whether somebody was in the way when this participant asked for the
-// name last. Then it stands in the queue at once. Otherwise it asks first whether it can
-// have the name: that is one operation less, and nearly always enough.
-func (s *store) isContended(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.contended[name]
-}
-
-func (s *store) setContended(name string, contended bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case !contended:
-		delete(s.contended, name)
-	case len(s.contended) < maxContended:
-		s.contended[name] = true
-	default:
-		s.contended = map[string]bool{name: true}
-	}
-}
-
-// sleep returns after d, or with ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }

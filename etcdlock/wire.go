@@ -5,7 +5,6 @@ package etcdlock
 import (
 	"context"
 	"math"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -42,17 +41,11 @@ var callOptions = []grpc.CallOption{grpc.WaitForReady(true), grpc.MaxCallRecvMsg
 
 // txn sends a transaction that writes.
 func (s *store) txn(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse, error) {
-	resp, err := s.kv.Txn(untold{ctx}, txn, callOptions...)
+	resp, err := s.kv.Txn(ctx, txn, callOptions...)
 	return resp, clientv3.ContextError(ctx, err)
 }
 
 func (s *store) delete(ctx context.Context, key string) (*pb.DeleteRangeResponse, error) {
-	resp, err := s.kv.DeleteRange(untold{ctx}, &pb.DeleteRangeRequest{Key: []byte(key)}, callOptions...)
+	resp, err := s.kv.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(key)}, callOptions...)
 	return resp, clientv3.ContextError(ctx, err)
 }
-
-// untold is a context whose deadline the server is not told: it would have to set a
-// timer for a request that it does not keep longer than its own timeout anyway.
-type untold struct{ context.Context }
-
-func (untold) Deadline() (time.Time, bool) { return time.Time{}, false }
