@@ -108,22 +108,14 @@ func (s *store) explain(err error) error {
 // dialHint says what to do about a connection that could not be made.
 func dialHint(err error) string {
 	text := err.Error()
-	switch {
-	case strings.Contains(text, "connection refused"):
-		return text + ": is the server running, and is this its address?"
-	case storekit.TLSHint(err) != "":
-		return text + ": " + storekit.TLSHint(err)
-	case strings.Contains(text, "first record does not look like a TLS"):
-		return text + ": this port has no TLS: use etcd:// instead of etcds://"
+	switch hint := storekit.DialHint(err, "etcd"); {
+	case hint != "":
+		return text + ": " + hint
 	case strings.Contains(text, "handshake failed: EOF"), strings.Contains(text, "handshake failed") && strings.Contains(text, "connection reset"):
 		// Which of the two it is depends on how much of the hello the server had read when it hung up.
 		return text + ": if this port has no TLS use etcd:// instead of etcds://"
 	case strings.Contains(text, "server preface"):
 		return text + ": is it an etcd server, with TLS (etcds://) or without (etcd://)?"
-	case strings.Contains(text, "no such host"):
-		return text + ": check the name of the host"
-	case errors.Is(err, context.DeadlineExceeded), strings.Contains(text, "i/o timeout"):
-		return text + ": is a firewall in between?"
 	}
 	return text
 }

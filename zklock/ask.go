@@ -35,6 +35,7 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	}
 	defer n.free()
 	ans, err := n.ask(ctx, req)
+	ans.Handle = n
 	if err != nil {
 		n.gone = n.gone || errors.Is(err, errGone)
 		left := n.left()

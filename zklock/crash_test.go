@@ -45,7 +45,23 @@ type lease struct {
 }
 
 func (c *client) lease(g *participant.Lease, req *driver.Request) *lease {
-	return &lease{g, c.wire.nodeOf(refOf(req))}
+	return &lease{g, nodeOf(c.wire, refOf(req))}
+}
+
+// nodeOf returns the node of a lease, or nil if there is none in a session that lives.
+func nodeOf(s *store, ref driver.Ref) *node {
+	key := s.dir(ref.Name) + "/" + nodePrefix(ref.Lease, kind{ref.Shared, ref.Slots})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.sessions {
+		at.mu.Lock()
+		n := at.nodes[key]
+		at.mu.Unlock()
+		if n != nil {
+			return n
+		}
+	}
+	return nil
 }
 
 func refOf(req *driver.Request) driver.Ref {

@@ -181,10 +181,10 @@ func TestForeignChildren(t *testing.T) {
 // for it is told at once which node it is, and what to type; doctor tells as well.
 func TestForeignNodes(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, quickSweep)
-	d := openURL(t, s.url(), 5*time.Second)
+	s := startServer(t)
+	d := openURL(t, s.url(), 20*time.Second)
 	const name = "it's"
-	release(t, take(t, d, request(name, 5*time.Second)))
+	g := take(t, d, request(name, 20*time.Second)) // so that the parent is not swept away
 	if found := d.wire.endlessNodes(t.Context()); len(found) > 0 {
 		t.Errorf("found %+v; want nothing", found)
 	}
@@ -193,9 +193,10 @@ func TestForeignNodes(t *testing.T) {
 	if _, err := conn.Create(at, nil, zk.FlagPersistent, d.wire.acl); err != nil {
 		t.Fatal(err)
 	}
+	release(t, g)
 	for range 2 { // the second time there is a watch
 		for what, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
-			_, err := acquire(t.Context(), request(name, 5*time.Second))
+			_, err := acquire(t.Context(), request(name, 20*time.Second))
 			if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), s.Addr+` delete '`+d.wire.root+`/it'\''s/lock-`) {
 				t.Errorf("%s = %v; want ErrUnavailable with the command to paste", what, err)
 			}
@@ -207,7 +208,7 @@ func TestForeignNodes(t *testing.T) {
 	if err := conn.Delete(at, -1); err != nil {
 		t.Fatal(err)
 	}
-	release(t, take(t, d, request(name, 5*time.Second)))
+	release(t, take(t, d, request(name, 20*time.Second)))
 }
 
 // TestOverflow: where the servers' numbers are about to run out, nobody gets a lock,

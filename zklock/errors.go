@@ -117,22 +117,11 @@ func explain(err error) error {
 
 // dialHint says what to do about a server that cannot be reached.
 func dialHint(err error) error {
-	s := err.Error()
-	hint := ""
-	switch {
-	case strings.Contains(s, "connection refused"):
-		hint = "is the server running, and is this its address?"
-	case storekit.TLSHint(err) != "":
-		hint = storekit.TLSHint(err)
-	case strings.Contains(s, "first record does not look like a TLS"):
-		hint = "this port has no TLS: use zk:// instead of zks://"
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	hint := storekit.DialHint(err, "zk")
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		hint = "the server has closed the connection: has this machine as many connections to it as maxClientCnxns allows, and is this its port with TLS (zks://) or without (zk://)?"
-	case strings.Contains(s, "no such host"):
-		hint = "check the name of the host"
-	case errors.Is(err, context.DeadlineExceeded), strings.Contains(s, "i/o timeout"):
-		hint = "no answer in time: is a firewall in between?"
-	default:
+	}
+	if hint == "" {
 		return err
 	}
 	return fmt.Errorf("%w: %s", err, hint)
@@ -147,11 +136,4 @@ func unavailable(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
-}
-
-func uncertain(err error) error {
-	if errors.Is(err, driver.ErrUncertain) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -243,13 +242,8 @@ func (s *session) breakLease(ctx context.Context, name, dir, lease string, by *d
 			&zk.DeleteRequest{Path: dir + "/" + victim, Version: -1})
 		return none{}, err
 	})
-	switch {
-	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+	if err == nil || errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
 		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case unknown(err):
-		return fmt.Errorf("%w: the connection failed while the lease was broken: look again", uncertain(err))
 	}
-	return unavailable(explain(err))
+	return failure(ctx, err, unknown(err))
 }

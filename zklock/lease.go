@@ -123,30 +123,11 @@ func (n *node) missing(ctx context.Context) *driver.LostError {
 	return why
 }
 
-// nodeOf returns the node of a lease, or nil if there is none in a session that lives.
-func (s *store) nodeOf(ref driver.Ref) *node {
-	if n, ok := ref.Handle.(*node); ok {
-		return n
-	}
-	key := s.dir(ref.Name) + "/" + nodePrefix(ref.Lease, kind{ref.Shared, ref.Slots})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, at := range s.sessions {
-		at.mu.Lock()
-		n := at.nodes[key]
-		at.mu.Unlock()
-		if n != nil {
-			return n
-		}
-	}
-	return nil
-}
-
 // Renew implements driver.Store. A transaction that a quorum carries out for the session confirms all of its
 // leases whose nodes are watched over the same connection: the server would have told of a deletion before
 // its answer. The next call that counts is told of an answer that came after its caller had left.
 func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (driver.Renewal, error) {
-	n := s.nodeOf(ref)
+	n, _ := ref.Handle.(*node)
 	if n == nil {
 		return driver.Renewal{}, &driver.LostError{Reason: driver.Gone}
 	}
@@ -250,7 +231,7 @@ func (n *node) noteAcquired(ctx context.Context, at time.Time) {
 
 // End implements driver.Store.
 func (s *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bool, err error) {
-	n := s.nodeOf(ref)
+	n, _ := ref.Handle.(*node)
 	if n == nil || n.s.isDead() {
 		return false, nil // it has gone with its session
 	}

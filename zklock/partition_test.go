@@ -121,7 +121,7 @@ func (n naive) Ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	if ans.Granted {
 		// A session that is asked for a confirmation gets no answers behind that any more, not even
 		// to reads. This one has just been confirmed, as it were.
-		s := n.nodeOf(refOf(req)).s
+		s := ans.Handle.(*node).s
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.touches = append(s.touches, touch{driver.Now().Add(time.Hour), driver.Now().Add(time.Hour)})
@@ -130,7 +130,7 @@ func (n naive) Ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 }
 
 func (n naive) Renew(_ context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
-	sent, node := driver.Now(), n.nodeOf(l)
+	sent, node := driver.Now(), l.Handle.(*node)
 	found, _, err := node.s.conn.Exists(node.path())
 	if err == nil && !found {
 		err = driver.ErrLost

@@ -99,7 +99,7 @@ func TestDeafHolder(t *testing.T) {
 	}
 	b := openURL(t, s.url(), time.Minute)
 	w := wait(t, b, request(name, time.Minute))
-	one, n := firstSession(p.client), p.wire.nodeOf(driver.Ref{Name: name, Lease: held.ID()})
+	one, n := firstSession(p.client), nodeOf(p.wire, driver.Ref{Name: name, Lease: held.ID()})
 	link.Set(drivertest.RepliesLost)
 	select {
 	case <-one.dead:

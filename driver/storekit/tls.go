@@ -4,8 +4,10 @@ package storekit
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -33,6 +35,25 @@ func TLSHint(err error) string {
 		return "is this the right server? If it is, name what is in its certificate with ?server_name="
 	case has("x509"):
 		return "name the authority that signed the server's certificate with ?ca_file="
+	}
+	return ""
+}
+
+// DialHint says what to do about a connection to a server that could not be made, or returns "". scheme is that of
+// URLs without TLS; with TLS it ends in an s.
+func DialHint(err error, scheme string) string {
+	text := err.Error()
+	switch hint := TLSHint(err); {
+	case strings.Contains(text, "connection refused"):
+		return "is the server running, and is this its address?"
+	case hint != "":
+		return hint
+	case strings.Contains(text, "first record does not look like a TLS"):
+		return fmt.Sprintf("this port has no TLS: use %s:// instead of %[1]ss://", scheme)
+	case strings.Contains(text, "no such host"):
+		return "check the name of the host"
+	case errors.Is(err, context.DeadlineExceeded), strings.Contains(text, "i/o timeout"):
+		return "no answer in time: is a firewall in between?"
 	}
 	return ""
 }
