@@ -175,6 +175,21 @@ func TestKeepIdleLateAsk(t *testing.T) {
 	release(t, next)
 }
 
+// TestKeepIdleAskBesideExtend: others ask between the read and the write of an Extend.
+func TestKeepIdleAskBesideExtend(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	e := keep(t, a, keepRequest("deploy"))
+	kv := &between{KVClient: a.kv}
+	kv.before = func() { kv.before = func() { refusedBy(t, b, "deploy") } }
+	through(a, kv)
+	if _, err := e.Renew(t.Context(), 2*time.Minute); err != nil || kv.before != nil {
+		t.Errorf("Renew = %v", err)
+	}
+	release(t, e)
+}
+
 // TestKeepIdleBehind: whoever is granted what others wait for is told so.
 func TestKeepIdleBehind(t *testing.T) {
 	t.Parallel()
