@@ -17,9 +17,9 @@ func (l *lease) waits() driver.Answer {
 	return driver.Answer{Rank: 1, Free: -1, Again: max(l.backing.due().Sub(driver.Now()), time.Millisecond), Session: l.s}
 }
 
-// join puts the keys of the lease at the end of the queue, if they are not there
-// already, and reads who was the last there. It grants the name if there was nobody,
-// and else begins to watch the last. Repeating it after a lost answer does no harm.
+// join grants the name if nobody is in the way. Else it puts the keys of the lease at the end of the queue, if they are
+// not there already, and begins to watch who was the last there. Repeating it after a lost answer does no harm. To put
+// the keys in two places is quicker than to read who is last of nobody.
 //
 // It does not look by itself: what fails after the key has come into the queue fails in a request
 // of its own, whose caller knows that it waits.
@@ -30,19 +30,25 @@ func (l *lease) join(ctx context.Context, req *driver.Request) (driver.Answer, e
 		SortOrder: pb.RangeRequest_DESCEND, SortTarget: pb.RangeRequest_CREATE, Limit: 1,
 	})
 	resp, err := l.commit(ctx, &pb.TxnRequest{
-		Compare: []*pb.Compare{l.absent()},
-		Success: append([]*pb.RequestOp{last}, l.puts()...),
-		Failure: []*pb.RequestOp{read(&pb.RangeRequest{Key: []byte(l.key), KeysOnly: true})},
+		Compare: l.unrivalled(req, 0),
+		Success: l.puts(),
+		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{
+			Compare: []*pb.Compare{l.absent()},
+			Success: append([]*pb.RequestOp{last}, l.puts()...),
+			Failure: []*pb.RequestOp{read(&pb.RangeRequest{Key: []byte(l.key), KeysOnly: true})},
+		}}}},
 	})
 	if err != nil {
 		return driver.Answer{}, err
 	}
-	kvs, rev := resp.Responses[0].GetResponseRange().Kvs, resp.Header.Revision
-	switch {
-	case !resp.Succeeded: // the key is there: the join was carried out before
-		rev, kvs = kvs[0].CreateRevision, nil
-	case len(kvs) == 0:
+	rev := resp.Header.Revision
+	if resp.Succeeded {
 		return l.won(ctx, req, resp.Header, rev)
+	}
+	queued := resp.Responses[0].GetResponseTxn()
+	kvs := queued.Responses[0].GetResponseRange().Kvs
+	if !queued.Succeeded { // the key is there: the join was carried out before
+		rev, kvs = kvs[0].CreateRevision, nil
 	}
 	if err := l.placed(ctx, rev); err != nil {
 		return driver.Answer{}, err

@@ -209,3 +209,18 @@ func TestDeclined(t *testing.T) {
 		t.Errorf("Close = %v; ended were %+v, want the lease that was granted", err, s.refs)
 	}
 }
+
+// TestWaitEndsWithItsCaller: the error of a wait is that of the caller's context, whose end the wait outlives by a look.
+func TestWaitEndsWithItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{ask: func(*driver.Request) (driver.Answer, error) { return driver.Answer{Rank: 1, Free: -1}, nil }}
+		p := New(s, Options{})
+		defer p.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := p.Acquire(ctx, &driver.Request{Name: "n", Lease: "a", TTL: time.Hour, Holder: &driver.Holder{}})
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			t.Errorf("Acquire = %v; want that the deadline has passed", err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ package participant
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -43,6 +44,9 @@ func (p *Participant) await(ctx context.Context, req *driver.Request) (*Lease, e
 	}
 	if f == nil {
 		return a.Lease, nil
+	}
+	if ctx.Err() != nil && errors.Is(f.Err, context.Canceled) {
+		f.Err = ctx.Err() // and not that of the context of the wait
 	}
 	err := a.giveUp(*f)
 	if ctx.Err() != nil && err != errAgain {
