@@ -226,7 +226,7 @@ func (l *lease) claim(ctx context.Context, req *driver.Request, seen *looked) (d
 	if l.waited {
 		l.record.Acquired = time.Now().UnixMicro()
 	}
-	l.s.listen()
+	l.s.listen(seen.rev)
 	l.s.mu.Unlock()
 	return l.answer(l.told), nil
 }

@@ -9,40 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/pawl-go/pawl"
 )
-
-// BenchmarkFloor is what making a node, listing, and deleting it costs without us.
-func BenchmarkFloor(b *testing.B) {
-	d := openURL(b, startServer(b).url(), pawl.DefaultTTL)
-	conn := firstSession(d).conn
-	if err := firstSession(d).makeDir(b.Context(), "/pawl/deploy"); err != nil {
-		b.Fatal(err)
-	}
-	b.Run("create+children+delete", func(b *testing.B) {
-		for b.Loop() {
-			p, err := conn.Create("/pawl/deploy/_c_x-lock-", nil, zk.FlagEphemeralSequential, d.wire.acl)
-			if err == nil {
-				_, _, err = conn.Children("/pawl/deploy")
-			}
-			if err == nil {
-				err = conn.Delete(p, -1)
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("read", func(b *testing.B) {
-		for b.Loop() {
-			if _, _, err := conn.Exists("/"); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
 
 // BenchmarkClient is an Acquire and a Release of a free lock.
 func BenchmarkClient(b *testing.B) {
@@ -111,36 +79,6 @@ func BenchmarkHandOff(b *testing.B) {
 				}
 			})
 			b.ReportMetric(float64(s.count(b, "zk_packets_received")-before)/float64(b.N), "requests/op")
-		})
-	}
-}
-
-// BenchmarkRenew renews a thousand leases of one client.
-func BenchmarkRenew(b *testing.B) {
-	d := openURL(b, startServer(b).url(), pawl.DefaultTTL)
-	for _, n := range []int{1, 1000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			var grants []*lease
-			for i := range n {
-				grants = append(grants, take(b, d, request("customer/"+strconv.Itoa(i), pawl.DefaultTTL)))
-			}
-			for b.Loop() {
-				done := make(chan error, n)
-				for _, g := range grants {
-					go func() {
-						_, err := g.Renew(b.Context(), pawl.DefaultTTL)
-						done <- err
-					}()
-				}
-				for range grants {
-					if err := <-done; err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-			for _, g := range grants {
-				release(b, g)
-			}
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	mrand "math/rand/v2"
 	"os"
@@ -144,8 +145,9 @@ const holdEnv = "ZKLOCK_TEST_HOLD"
 // hold is a process that takes a lock and keeps it until it is killed.
 func hold(url string) {
 	locks, err := Open(context.Background(), url, options(killedTTL))
-	if err == nil {
+	for again := err == nil; again; { // one that was paused may find that the servers are silent, on a busy machine
 		_, err = locks.Acquire(context.Background(), "deploy")
+		again = errors.Is(err, pawl.ErrUnavailable)
 	}
 	fmt.Println("held", err)
 	select {}
