@@ -140,52 +140,6 @@ func TestKeysAreUsedAgain(t *testing.T) {
 	}
 }
 
-// TestRepeatedAttempt: an attempt with the id of a lease that is there, or may be, of whatever kind, makes no other
-// one. It returns that lease.
-func TestRepeatedAttempt(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	s, behind := openStore(t, m.url()), eating(t, m, 1)
-	for i, kind := range []driver.Request{{}, {Shared: true}, {Slots: 2}} {
-		req := request("deploy")
-		req.Shared, req.Slots = kind.Shared, kind.Slots
-		ask := func(s *half) driver.Answer {
-			t.Helper()
-			ans, err := s.Ask(t.Context(), req)
-			if err != nil || !ans.Granted {
-				t.Fatalf("Ask = %+v, %v; want it granted", ans, err)
-			}
-			if n := keysOf(t, s, req); len(n) != 1 || tokenOf(n[0].CreateRevision) != ans.Token {
-				t.Errorf("the lease with token %d has %d keys", ans.Token, len(n))
-			}
-			return ans
-		}
-		end := func(s *half, ans driver.Answer) {
-			t.Helper()
-			if found, err := s.End(t.Context(), refOf(req, ans), driver.End{}); !found || err != nil {
-				t.Errorf("End = %v, %v; want that it was there", found, err)
-			}
-			req.Handle = nil
-		}
-		first := ask(s)
-		req.Handle = first.Handle
-		if again := ask(s); again.Token != first.Token {
-			t.Errorf("a repeated attempt has token %d; the lease has %d", again.Token, first.Token)
-		}
-		end(s, first)
-		end(s, ask(s)) // it is over: the id may be used again
-		if i == 0 {
-			ans, err := behind.Ask(t.Context(), req)
-			if err == nil || !driver.FailureOf(err).Maybe {
-				t.Fatalf("Ask = %+v, %v; want that the outcome is open", ans, err)
-			}
-			req.Handle = ans.Handle
-			end(behind, ask(behind))
-		}
-	}
-	nothingLeft(t, s)
-}
-
 // TestBrokenLeavesNoSpare: of a lease that was broken the cluster keeps word for its
 // holder, bound to its etcd lease, and the mark is gone: that is not used again.
 func TestBrokenLeavesNoSpare(t *testing.T) {
