@@ -133,7 +133,7 @@ var slow = []string{
 	"TestClusterFirstUse", "TestClusterFirstUseBesideDeadNode", "TestWire/slots-of-another-number-are-refused-for-good",
 	"TestDeadlock/file", "TestExpiredReadersFreeTheKey", "TestExpiryWhileWaiting", "TestKeepIdle", "TestLeftoversOfAKilledWrapper",
 	"TestLostData", "TestNamesDoNotLeak", "TestOldCreateComesLate", "TestOtherServerHasIt",
-	"TestPromoted", "TestReadOnly", "TestReadersAndWriters", "TestRepeatedAttempt", "TestStuckLeaderCostsNoLease",
+	"TestPromoted", "TestReadOnly", "TestReadersAndWriters", "TestStuckLeaderCostsNoLease",
 	"TestWaitingForAStoreThatIsGone", "TestWatchWithADamagedFile",
 }
 
