@@ -19,12 +19,6 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 )
 
-// wire is a store with a link that can be cut.
-type wire struct {
-	*store
-	link *drivertest.Link
-}
-
 func TestWire(t *testing.T) {
 	t.Parallel()
 	wiretest.Run(t, harness())
@@ -37,31 +31,22 @@ func harness() wiretest.Harness {
 			if strings.Contains(t.Name(), "restart") {
 				p = servers.StartPostgres(t)
 			}
-			return wiretest.Service{
-				Open: func(t testing.TB) driver.Store {
-					link := drivertest.NewLink(t, p.Addr)
-					where, err := parseURL("postgres://pawl@"+link.Addr()+"/postgres?sslmode=disable", &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
-					if err != nil {
-						t.Fatal(err)
-					}
-					s, err := newStore(context.Background(), where)
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(func() { s.Close() })
-					return &wire{s, link}
-				},
-				Crash: func(_ testing.TB, s driver.Store) { s.(*wire).link.Close() },
-				Restart: func(t testing.TB) {
-					if err := p.Restart(); err != nil {
-						t.Error(err)
-					}
-				},
-				Cut:  func(_ testing.TB, s driver.Store) { s.(*wire).link.Set(drivertest.BlackHole) },
-				Heal: func(_ testing.TB, s driver.Store) { s.(*wire).link.Set(drivertest.Healthy) },
-				Late: func(t testing.TB, s driver.Store, r *driver.Request) { s.Ask(t.Context(), r) },
-				Left: func(t testing.TB, prefix string) []string { return left(t, p, wide, prefix) },
+			service := drivertest.OverLinks(p.Addr, func(t testing.TB, addr string) driver.Store {
+				s, err := NewStore(context.Background(), "postgres://pawl@"+addr+"/postgres?sslmode=disable", &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { s.Close() })
+				return s
+			})
+			service.Restart = func(t testing.TB) {
+				if err := p.Restart(); err != nil {
+					t.Error(err)
+				}
 			}
+			service.Late = func(t testing.TB, s driver.Store, r *driver.Request) { s.Ask(t.Context(), r) }
+			service.Left = func(t testing.TB, prefix string) []string { return left(t, p, wide, prefix) }
+			return service
 		},
 		TTL:      5 * time.Second,
 		Parallel: true,

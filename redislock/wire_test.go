@@ -20,24 +20,16 @@ func TestEfficientWire(t *testing.T) {
 	r := startServer(t)
 	opts := efficiently()
 	opts.MaxTTL = time.Hour
-	links := make(map[driver.Store]*drivertest.Link)
-	set := func(s driver.Store, f drivertest.Fault) { links[s].Set(f) }
 	wiretest.Run(t, wiretest.Harness{
 		Golden: "testdata/wire-efficiency.txt",
 		Start: func(testing.TB) wiretest.Service {
-			return wiretest.Service{
-				Open: func(t testing.TB) driver.Store {
-					link := drivertest.NewLink(t, r.Addr)
-					d, err := NewStore(context.Background(), "redis://"+link.Addr(), opts)
-					if err != nil {
-						t.Fatal(err)
-					}
-					links[d] = link
-					return d
-				},
-				Cut:  func(_ testing.TB, s driver.Store) { set(s, drivertest.BlackHole) },
-				Heal: func(_ testing.TB, s driver.Store) { set(s, drivertest.Healthy) },
-			}
+			return drivertest.OverLinks(r.Addr, func(t testing.TB, addr string) driver.Store {
+				d, err := NewStore(context.Background(), "redis://"+addr, opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d
+			})
 		},
 	})
 }
