@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/client"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // The words that package pawl shares with its stores.
@@ -192,7 +193,7 @@ func opError(ctx context.Context, core *client.Client, op, name string, err erro
 // and what the call has waited for, if that is known.
 type leftError struct {
 	err, cause error
-	why        error // a *HeldError or a *ClosedError, or nil
+	why        error // a *HeldError, a *ClosedError or a *participant.RefusedError, or nil
 }
 
 func (e *leftError) Error() string {
@@ -222,7 +223,10 @@ func left(ctx context.Context, why error) error {
 func waitedFor(err error) error {
 	var held *HeldError
 	var closed *ClosedError
+	var refused *participant.RefusedError
 	switch {
+	case errors.As(err, &refused):
+		return refused
 	case errors.As(err, &held):
 		return held
 	case errors.As(err, &closed):

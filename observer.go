@@ -53,6 +53,10 @@ type Observer struct {
 	// renewed there. The Observer learns of it soon after it has begun, and each minute
 	// while it lasts.
 	Silent func(Event)
+	// Refused: the store answers, but refuses requests for leases for now, because of Event.Err: it may
+	// be without memory. Calls of Acquire wait for the end of that. The Observer learns of it
+	// after a second, and each minute while it lasts.
+	Refused func(Event)
 
 	// Trace returns the traceparent of the span in a context, or "". A call that asks for a
 	// lease calls it, and must not wait for it long. What it returns, of up to 64 characters, is
@@ -60,7 +64,7 @@ type Observer struct {
 	Trace func(context.Context) string
 }
 
-// Event is one thing that happened to a lease, or, for Stepped, Closed and Silent, to the store.
+// Event is one thing that happened to a lease, or, for Stepped, Closed, Silent and Refused, to the store.
 type Event struct {
 	Name   string
 	Lease  string        // the lease's id; empty if there is none
@@ -182,6 +186,7 @@ func JoinObservers(observers ...Observer) Observer {
 		Stepped:  join(func(o Observer) func(Event) { return o.Stepped }),
 		Closed:   join(func(o Observer) func(Event) { return o.Closed }),
 		Silent:   join(func(o Observer) func(Event) { return o.Silent }),
+		Refused:  join(func(o Observer) func(Event) { return o.Refused }),
 		Trace:    joinTraces(observers),
 	}
 }
@@ -302,6 +307,10 @@ func (r *reporter) news(n driver.News) {
 	if n.Silent > 0 {
 		e.Waited = n.Silent
 		r.tell(r.Silent, e, "the store does not answer", "since", n.Silent.Round(time.Millisecond), "server", n.Server)
+	}
+	if n.Refused != nil {
+		e.Err = n.Refused
+		r.tell(r.Refused, e, "the store refuses requests for leases", "error", n.Refused)
 	}
 	if n.Closed > 0 {
 		r.closed(n, e)

@@ -18,7 +18,7 @@ type StoreInfo struct {
 	Why, Do string
 }
 
-// News is one thing that happened to a store. One of Step, Closed and Silent is set.
+// News is one thing that happened to a store. One of Step, Closed, Silent and Refused is set.
 type News struct {
 	Server string // the server that it is about; for people
 	// Step is by how much its clock, by which it ends leases, was set forward; negative
@@ -30,4 +30,7 @@ type News struct {
 	// Silent is for how long it has not answered, and no message of it could be heard.
 	// It is reported soon, and again while the silence lasts.
 	Silent time.Duration
+	// Refused is why it refuses requests for leases for now, although it answers. A store returns that
+	// as the error of a request, and does not report it.
+	Refused error
 }

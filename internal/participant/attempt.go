@@ -60,6 +60,9 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	}
 	if err != nil {
 		f := driver.FailureOf(err)
+		if !f.Silent { // a refusal is an answer
+			a.p.answered.Store(true)
+		}
 		a.p.mu.Lock()
 		a.doubt = a.doubt || f.Maybe
 		f.Maybe = a.doubt // the store may receive an earlier request yet

@@ -53,6 +53,8 @@ func (l *looks) gaveUp(ctx context.Context, err error) error {
 		why = l.patience.why.Load()
 	}
 	switch {
+	case l.refusal.err != nil:
+		return fmt.Errorf("%w: %w", err, &RefusedError{l.refusal.err})
 	case why != nil:
 		return fmt.Errorf("%w: %w", err, *why)
 	case len(l.holders) > 0:

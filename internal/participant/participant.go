@@ -37,13 +37,14 @@ type Participant struct {
 
 	answered atomic.Bool // the store has answered once
 
-	mu         sync.Mutex
-	leases     map[string]*Lease // from the first request on, by id
-	clocks     map[string]*clock // by server
-	sights     map[string]*sight // under way, by name
-	waiters    uint64            // so far
-	confirming bool              // somebody asks for leases that are unconfirmed
-	random     *rand.Rand
+	mu          sync.Mutex
+	leases      map[string]*Lease // from the first request on, by id
+	clocks      map[string]*clock // by server
+	sights      map[string]*sight // under way, by name
+	waiters     uint64            // so far
+	toldRefusal driver.Instant    // when News was told of a refusal last
+	confirming  bool              // somebody asks for leases that are unconfirmed
+	random      *rand.Rand
 }
 
 // Options are what a participant does for its caller. All may be left out.

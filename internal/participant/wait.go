@@ -127,11 +127,13 @@ type looks struct {
 	queued      bool
 	pause, idle time.Duration // the next ones, after a failure and at a name that is free and is not granted
 	outage      driver.Outage
+	refusal     refusal
 }
 
 // refused returns after which time to look again, after an answer that did not grant.
 func (l *looks) refused(ans driver.Answer) time.Duration {
 	l.queued, l.pause, l.holders = l.p.caps.Queue, minPause, ans.Holders
+	l.refusal = refusal{}
 	l.outage.Over()
 	next := l.p.next(ans)
 	if next > minIdle {
@@ -152,8 +154,11 @@ func (l *looks) failed(ctx context.Context, began driver.Instant, f driver.Failu
 	if !l.p.answered.Load() {
 		bears = min(bears, RequestTimeout)
 	}
-	if !f.Silent && l.p.answered.Load() { // the store refuses
+	if !f.Silent && l.p.answered.Load() {
 		l.outage.Over()
+		if l.refusal.again(began, f); l.refusal.err != nil && driver.Now().Sub(l.refusal.began) >= firstSilence {
+			l.p.tellRefusal(l.refusal.err)
+		}
 	} else if err := l.outage.Failed(began, bears, f.Err); err != nil {
 		return 0, &driver.Failure{Err: err, Maybe: f.Maybe || l.queued}
 	}

@@ -4,9 +4,11 @@ package acquire
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 func (s *Session) suspect(e pawl.Event) {
@@ -42,6 +44,15 @@ func (s *Session) silent(e pawl.Event) {
 		s.wake() // to look, and to tell what it sees
 		return
 	}
+	if !s.Quiet {
+		s.Warn(text)
+	}
+}
+
+// refusing tells why the store grants nothing although it answers.
+func (s *Session) refusing(e pawl.Event) {
+	text := "the store refuses requests: " + strings.TrimPrefix(exit.Plain(e.Err), pawl.ErrUnavailable.Error()+": ")
+	s.Tell(Event{Event: "refused", Error: text})
 	if !s.Quiet {
 		s.Warn(text)
 	}

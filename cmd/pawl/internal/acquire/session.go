@@ -86,7 +86,7 @@ func (s *Session) opened(command string, do func(*Session) (int, error)) (int, e
 	opts := &pawl.Options{
 		TTL:      s.TTL,
 		Holder:   pawl.Holder{Who: s.Who, PID: s.pid(), Command: command},
-		Observer: pawl.Observer{Suspect: s.suspect, Closed: s.closed, Stepped: s.stepped, Silent: s.silent},
+		Observer: pawl.Observer{Suspect: s.suspect, Closed: s.closed, Stepped: s.stepped, Silent: s.silent, Refused: s.refusing},
 	}
 	s.news = make(chan struct{}, 1)
 	var err error

@@ -3,6 +3,7 @@
 package acquire
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,20 @@ func TestSilentStoreIsTold(t *testing.T) {
 	s.silent(pawl.Event{Server: "redis://host", Waited: 12 * time.Second})
 	s.events.close()
 	if !strings.Contains(told.String(), `"event":"silent"`) || !strings.Contains(told.String(), want) {
+		t.Errorf("the event is %s; want %q", told, want)
+	}
+	if !written(func() bool { return strings.HasPrefix(said.String(), "pawl: warning: "+want) }) {
+		t.Errorf("stderr is %q; want %q", said, want)
+	}
+}
+
+func TestRefusalIsTold(t *testing.T) {
+	const want = "the store refuses requests: OOM: give it more memory"
+	said, told := new(lines), new(lines)
+	s := &Session{Args: &Args{Name: "x"}, stderr: said, events: newEvents(told)}
+	s.refusing(pawl.Event{Err: fmt.Errorf("%w: OOM: give it more memory", pawl.ErrUnavailable)})
+	s.events.close()
+	if !strings.Contains(told.String(), `"event":"refused"`) || !strings.Contains(told.String(), want) {
 		t.Errorf("the event is %s; want %q", told, want)
 	}
 	if !written(func() bool { return strings.HasPrefix(said.String(), "pawl: warning: "+want) }) {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package participant
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// refusal is why a store that answers grants a waiter nothing: it is reading its data from disk, or has no memory.
+type refusal struct {
+	err   error
+	began driver.Instant // before the first request that was refused
+}
+
+// RefusedError says why a wait went on until its context ended. It is not ErrUnavailable, as the attempt itself may have
+// left something.
+type RefusedError struct{ last error }
+
+func (e *RefusedError) Error() string { return "the store refuses requests: " + e.last.Error() }
+
+// again records one more refusal, of a request that was sent at an instant.
+func (r *refusal) again(sent driver.Instant, f driver.Failure) {
+	if f.Passing {
+		return
+	}
+	if r.err == nil {
+		r.began = sent
+	}
+	r.err = f.Err
+}
+
+// tellRefusal reports a refusal, once a minute for all waiters.
+func (p *Participant) tellRefusal(err error) {
+	const often = time.Minute
+	p.mu.Lock()
+	now := driver.Now()
+	tell := p.opts.News != nil && (p.toldRefusal == 0 || now.Sub(p.toldRefusal) > often)
+	if tell {
+		p.toldRefusal = now
+	}
+	p.mu.Unlock()
+	if tell {
+		p.opts.News(driver.News{Refused: err})
+	}
+}
