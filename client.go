@@ -266,9 +266,9 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	return info, nil
 }
 
-// List describes the names that have a holder or a waiter and begin with prefix, sorted
-// by name. It leaves out waiters that only this client knows; Inspect has them. Together with
-// an error it returns the names that it could read, if any.
+// List describes the names that have a holder or a waiter and begin with prefix, sorted by name.
+// It leaves out waiters that only this client knows; Inspect has them. If some names cannot be
+// read, List returns the others together with the error.
 func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	ctx = present(ctx)
 	if err := c.usable(ctx); err != nil {
@@ -284,9 +284,9 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	return infos, nil
 }
 
-// Store describes the store itself: the longest TTL on which its clients have agreed,
-// and whether it grants nothing for a while. It changes nothing. On a store whose clients
-// need not agree, as on etcd, the error is errors.ErrUnsupported.
+// Store describes the store itself: the longest TTL that its clients have agreed on, and
+// whether it grants nothing for a while. It changes nothing. The error is
+// errors.ErrUnsupported if the clients of the store need not agree on anything.
 func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	ctx = present(ctx)
 	if err := c.usable(ctx); err != nil {
@@ -299,15 +299,14 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	return info, nil
 }
 
-// Break ends the lease with the given id, which somebody else holds on name. The
-// victim's lease is lost, and its LostError says who broke it and why. If that lease
-// does not hold the name, Break changes nothing and returns ErrHeld, with the present
-// holder, or ErrReleased if there is none. It cannot end a transaction that the lease
-// guards: ErrHeld then tells of that, too, in Held.Transaction.
+// Break ends the lease with the given id, which another client holds on name. That lease is lost,
+// and its LostError says who broke it and why. If the lease does not hold name, Break changes
+// nothing and returns ErrHeld, with the present holder, or ErrReleased if there is none. Break
+// cannot end a transaction that the lease guards: it returns ErrHeld then, with Held.Transaction.
 //
-// On a store where only the holder itself can let go, as with files, Break asks the
-// holder to let go, and waits until it has or ctx ends. So a goroutine must not break a
-// lease there that is released only after the goroutine has returned.
+// If only the holder itself can let go, as with a store that watches processes, Break asks the
+// holder and waits until it has let go or ctx ends. A goroutine must not break a lease there that
+// is released only after the goroutine has returned.
 func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	ctx = present(ctx)
 	err := c.usable(ctx)

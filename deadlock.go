@@ -57,52 +57,47 @@ func Deadlocks(before, after []*Info) (cycles [][]Blocked) {
 	for _, b := range blocked(before) {
 		stood[b.key()] = true
 	}
-	ways := make(map[string][]Blocked)  // by the lease of the waiter
-	owners := make(map[string][]string) // the waiters that hold a lease
-	var waiters []string
+	var all []Blocked
+	owners := make(map[string][]Blocked) // by the leases that the waiters hold
 	for _, b := range blocked(after) {
-		w := b.Waiter.Lease
 		if !stood[b.key()] {
 			continue
 		}
-		if ways[w] = append(ways[w], b); len(ways[w]) == 1 {
-			waiters = append(waiters, w)
-			for _, h := range b.Waiter.Holds {
-				owners[h.Lease] = append(owners[h.Lease], w)
-			}
+		all = append(all, b)
+		for _, h := range b.Waiter.Holds {
+			owners[h.Lease] = append(owners[h.Lease], b)
 		}
 	}
 	told := make(map[string]bool)
-	for _, first := range waiters {
-		seen := make(map[string]bool)
-		var walk func(at string) []Blocked // from a waiter to a lease that first holds
-		walk = func(at string) []Blocked {
-			for _, b := range ways[at] {
-				for _, next := range owners[b.By.Lease] {
-					if next == first {
-						return []Blocked{b}
-					} else if !seen[next] {
-						seen[next] = true
-						if rest := walk(next); rest != nil {
-							return append([]Blocked{b}, rest...)
-						}
-					}
-				}
-			}
-			return nil
-		}
-		if told[first] {
+	for _, b := range all {
+		if told[b.Waiter.Lease] {
 			continue
 		}
-		cycle := walk(first)
-		for _, b := range cycle {
-			told[b.Waiter.Lease] = true
-		}
-		if cycle != nil {
+		if cycle := closed([]Blocked{b}, owners, make(map[[3]string]bool)); cycle != nil {
+			for _, b := range cycle {
+				told[b.Waiter.Lease] = true
+			}
 			cycles = append(cycles, cycle)
 		}
 	}
 	return cycles
+}
+
+// closed prolongs path to a cycle and returns that, or nil. It avoids what it has seen.
+func closed(path []Blocked, owners map[string][]Blocked, seen map[[3]string]bool) []Blocked {
+	for _, next := range owners[path[len(path)-1].By.Lease] {
+		if next.Waiter.Lease == path[0].Waiter.Lease {
+			return path
+		}
+		if seen[next.key()] {
+			continue
+		}
+		seen[next.key()] = true
+		if cycle := closed(append(path, next), owners, seen); cycle != nil {
+			return cycle
+		}
+	}
+	return nil
 }
 
 func (b *Blocked) key() [3]string { return [3]string{b.Name, b.Waiter.Lease, b.By.Lease} }
@@ -183,23 +178,28 @@ func (c *Client) acquireUnder(ctx context.Context, req *driver.Request, set sett
 func (w *watch) deadlock() error {
 	for pause := lookAfter; ; pause = min(2*pause, lookEvery) {
 		before := w.sights()
-		if cycle := w.cycle(before, before); cycle != nil {
+		cycle := w.cycle(before, before)
+		if cycle != nil {
 			// All calls of a cycle see it, and one is enough to give up. They look again one
 			// after the other, in the order of the leases that they hold. Two whose looks
 			// meet may both give up.
-			rank, mine := 0, cycle[len(cycle)-1].By.Lease
+			rank := 0
 			for _, b := range cycle {
-				if b.By.Lease > mine {
+				if b.By.Lease > cycle[len(cycle)-1].By.Lease {
 					rank++
 				}
 			}
 			w.sleep(time.Duration(rank) * lookAfter)
-			if cycle = w.cycle(before, w.sights()); cycle != nil && w.Context.Err() == nil {
-				return &DeadlockError{cycle}
-			}
+			cycle = w.cycle(before, w.sights())
 		}
-		if w.sleep(pause + w.client.core.Spread(pause/10)); w.Context.Err() != nil {
-			return w.Context.Err()
+		if cycle == nil {
+			w.sleep(pause + w.client.core.Spread(pause/10))
+		}
+		switch err := w.Context.Err(); {
+		case err != nil:
+			return err
+		case cycle != nil:
+			return &DeadlockError{cycle}
 		}
 	}
 }

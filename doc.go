@@ -4,7 +4,7 @@
 Package pawl gives leases on names, so that only one process, on one machine
 or many, acts on a name at a time.
 
-	locks, err := filelock.Open("", nil) // or another store; Open takes the URL of any
+	locks, err := pawl.Open(ctx, url, nil) // import the package of the store, too
 	if err != nil {
 		return err
 	}
@@ -22,9 +22,12 @@ greater than that of every earlier lease on the name.
 The store decides which holder has a name. It gives each lease a time to live (TTL) and
 ends the lease when that has passed without a renewal, so that a holder that has crashed
 does not keep a name for ever. The client renews in the background at a third of the
-TTL, so TTL is the time to notice a crash and not a limit on the work. A store may be
-able to tell in another way that a holder is gone; the kernel, for files, ends a lease
-with its process. Leases of such a store do not expire and have no deadline.
+TTL, so TTL is the time to notice a crash and not a limit on the work. A store on the same
+machine may see instead that the process of the holder has ended. Its leases do not expire,
+and have no deadline.
+
+[Open] finds the store by the scheme of a URL, in the packages that the program imports.
+https://github.com/pawl-go/pawl#stores lists them, and what each of them can do.
 
 # The trust window
 
@@ -37,14 +40,11 @@ that run at different rates:
 
 At the deadline the client ends the lease by its own timer, even while a renewal
 hangs: it closes Done and cancels the contexts made by [Lease.Context], with
-[ErrLost] as their cause, before the store can give the name to another. Local
+[ErrLost] as their cause, before the store can give the name to another holder. Local
 time may end a lease earlier than the store does, never later. The clock goes
-on while the machine is suspended, but timers do not: after a resume Done is
-closed within a second, while [Lease.Err] and the Err method of the lease's
-contexts look at the clock themselves and tell at once.
-
-The rule is Redlock's (redis.io, "Distributed Locks with Redis"): validity is
-the TTL minus the time elapsed minus the clock drift.
+on while the machine is suspended, but timers do not. After a resume, [Lease.Err] and the
+Err method of the lease's contexts look at the clock and report the loss at once; Done is
+closed within a second.
 
 # Kinds
 
@@ -71,9 +71,9 @@ leader.
 	 | released | | lost |                      | released | | lost |
 	 +----------+ +------+                      +----------+ +------+
 
-A suspect lease is still the holder's: work may go on until the deadline. Only the end
-of the lease, by loss or release, closes Done. Released and lost are final; a late
-answer to a renewal changes nothing.
+A suspect lease is still held: work may go on until the deadline. Done is closed when the
+lease is lost or released. Both states are final: a late answer to a renewal changes
+nothing.
 
 # What can fail
 
@@ -102,7 +102,7 @@ Between the moment a process looks at its lease and the moment its write arrives
 somewhere, any time may pass: the process may be paused, the packet delayed. No
 lock service can prevent that. Where acting twice is not only wasteful but wrong,
 send the [Token] along and have the resource refuse a token smaller than the
-largest it has seen. Package fence is that for databases, HTTP services, files and
+largest it has seen. Package fence does that for databases, HTTP services, files and
 memory.
 */
 package pawl

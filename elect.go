@@ -13,10 +13,9 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// Elect makes one of its callers the leader of name, and another one when that leader
-// is gone. It waits for a lease on name and runs lead while it holds the lease. When
-// the lease is lost, it waits until lead has returned and then stands for election
-// again. lead gets a context that ends with the lease, and the lease for its token.
+// Elect waits for a lease on name, runs lead while it holds the lease, and so makes one of its
+// callers the leader of name. lead gets a context that ends with the lease, and the lease. When
+// the lease is lost, Elect waits until lead has returned, and then waits for a lease again.
 //
 //	campaign --> lead --- returns --------> resigned: Elect returns what it did
 //	   ^          |
@@ -24,19 +23,17 @@ import (
 //	   |          v
 //	   +---- lead has returned
 //
-// lead resigns by returning, for example because ctx has ended: Elect gives the lease
-// back and returns lead's error. Elect ignores what lead returns after its lease was
-// lost, as lead was told to stop. MaxHold limits a term; the other candidates that wait
-// come first then.
+// lead resigns by returning, for example because ctx has ended: Elect then releases the lease
+// and returns the error of lead. If the lease was lost, Elect ignores that error, as the end of
+// the context has told lead to stop. MaxHold limits a term; candidates that wait lead next.
 //
-// Elect goes on through outages of the store. Only if the store cannot be reached at
-// the beginning, Elect returns the error; it waits for a store that is silent then. It
-// returns ctx.Err() if ctx ends while it waits, an error if the options have Shared or
-// Slots, with which several would lead, and otherwise the errors of Acquire. Observe
-// and Inspect show the leader to every client, with what the option Why says of it; the
-// Observer reports the terms of this one.
+// Elect goes on when the store does not answer. Only if the store refuses connections at the
+// beginning, Elect returns the error. It returns ctx.Err() if ctx ends while it waits, an error
+// if the options have Shared or Slots, with which several would lead, and otherwise the errors
+// of Acquire. Observe and Inspect show the leader to every client, together with the text of the
+// option Why. The Observer reports the terms of this client.
 //
-// A paused leader may not know yet that another one leads. Only a resource that checks
+// A leader that is paused may not know yet that another one leads. Only a resource that checks
 // tokens refuses what it writes then.
 func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.Context, lease *Lease) error, opts ...Option) error {
 	ctx = present(ctx)
@@ -122,22 +119,21 @@ func (c *Client) term(ctx context.Context, name string, lead func(context.Contex
 // observeEvery is how often Observe asks the store, at most.
 const observeEvery = time.Second
 
-// Observe tells who leads name: at once, and then each time that it has changed. A Held
-// without a Lease means that nobody does. What a candidate has given to Elect as Why is in
-// Held.Why: it is the leader's value, such as its address.
+// Observe yields the leader of name, at once and each time that it has changed. A Held without
+// a Lease means that nobody leads. Held.Why is what the leader has given to Elect as the option
+// Why, such as its address.
 //
 //	for leader, err := range locks.Observe(ctx, "scheduler") {
 //		…
 //	}
 //
-// It asks the store about once a second: it can be a second late, and misses a term that is
-// shorter. It never goes back to an earlier term, even if the store shows one. Like Inspect
-// it does not say who leads now: a request that only the leader may serve needs the
-// leader's Token.
+// Observe asks the store about once a second, so it can be a second late and miss a shorter
+// term. It never goes back to an earlier term, even if the store shows one. The answer may be
+// out of date when it is read: check the Token of the leader where only the leader may act.
 //
-// It goes on when the store cannot be asked, of which it tells once, with an error that is
-// ErrUnavailable. It ends when ctx ends, and after any other error: that of a bad name,
-// ErrDenied, ErrClosed, or errors.ErrUnsupported if the store cannot say who holds what.
+// If the store does not answer, Observe yields an error that is ErrUnavailable, once, and goes
+// on. It ends when ctx ends, and after any other error: a bad name, ErrDenied, ErrClosed, or
+// errors.ErrUnsupported if the store cannot say who holds what.
 func (c *Client) Observe(ctx context.Context, name string) iter.Seq2[Held, error] {
 	ctx = present(ctx)
 	return func(yield func(Held, error) bool) {

@@ -14,98 +14,95 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// The words that package pawl shares with its stores.
+// Types that package pawl shares with its stores.
 type (
-	// Holder says who holds or waits for a name.
+	// Holder describes the process that holds or waits for a name.
 	Holder = driver.Holder
-	// Info describes one name: its holders, its waiters, its token.
+	// Info describes one name: its holders, its waiters and its highest token.
 	Info = driver.Info
-	// Held is one lease as the store shows it to everybody, in an Info.
+	// Held describes one lease in an Info.
 	Held = driver.Held
-	// Transaction is one that keeps the name of a lease that has ended, in a Held.
+	// Transaction describes, in a Held, a transaction that keeps the name after the end of its lease.
 	Transaction = driver.Transaction
 	// Token is a fencing token: greater than that of every earlier lease on the same
 	// name, or 0 if the store has none. Send it along with every write, and have the
 	// resource refuse a token smaller than the largest it has seen.
 	Token = driver.Token
-	// Guarantees is what a store can promise.
+	// Guarantees lists what a store promises.
 	Guarantees = driver.Guarantees
 	// HeldError is ErrHeld with what is known of the holder.
 	HeldError = driver.HeldError
 	// LostError is ErrLost with the reason.
 	LostError = driver.LostError
-	// ClosedError is ErrUnavailable of a store that may have forgotten leases, and
+	// ClosedError is ErrUnavailable from a store that may have forgotten leases, and
 	// grants nothing until they have ended.
 	ClosedError = driver.ClosedError
-	// StoreInfo is how a store is; see Client.Store.
+	// StoreInfo describes a store; see Client.Store.
 	StoreInfo = driver.StoreInfo
-	// SilentError is ErrUnavailable of a store that has answered a waiter before and
-	// then has not answered for one TTL. It says for how long.
+	// SilentError is ErrUnavailable with the time for which the store has not answered.
 	SilentError = driver.SilentError
-	// Waiter is one who waits for a name, in an Info.
+	// Waiter describes one waiter in an Info.
 	Waiter = driver.Waiter
-	// Hold is a lease that a waiter holds, in a Waiter.
+	// Hold names a lease that a waiter holds.
 	Hold = driver.Hold
 	// Reason says how a lease was lost, in a LostError.
 	Reason = driver.Reason
-	// SlotsError says that two clients disagree about how many slots a name has.
+	// SlotsError says that the name is held with another number of slots.
 	SlotsError = driver.SlotsError
 )
 
 // How a lease was lost.
 const (
-	ReasonExpired = driver.Expired // not renewed in time
-	ReasonBroken  = driver.Broken  // ended by somebody with Break
+	ReasonExpired = driver.Expired // it was not renewed in time
+	ReasonBroken  = driver.Broken  // somebody called Break
 	ReasonGone    = driver.Gone    // the store no longer has it
-	ReasonLimit   = driver.Limit   // held for as long as MaxHold allows
-	ReasonStuck   = driver.Stuck   // no progress was reported; see ProgressEvery
+	ReasonLimit   = driver.Limit   // MaxHold is over
+	ReasonStuck   = driver.Stuck   // the holder reported no progress; see ProgressEvery
 )
 
-// Outcomes to test for with errors.Is. An error is at most one of them. None hides a
-// context error or the context's cause: the error of a call whose context ended while it
-// waited is also ErrHeld if the holder is known, or ErrUnavailable if the store grants
-// nothing at present.
+// Outcomes to test for with errors.Is. An error is at most one of them. None hides a context
+// error or the cause of a context. The error of a call whose context ended while it waited is
+// also ErrHeld if the holder is known, or ErrUnavailable if the store grants nothing at present.
 var (
-	// ErrHeld: somebody else holds the name. Wait, or give up. See HeldError.
+	// ErrHeld means that somebody else holds the name. Wait, or give up. See HeldError.
 	ErrHeld = driver.ErrHeld
-	// ErrLost: the lease ended although its holder did not release it. Stop; do not
-	// write. See LostError.
+	// ErrLost means that the lease has ended without a Release. Stop, and do not write. See
+	// LostError.
 	ErrLost = driver.ErrLost
-	// ErrReleased: the holder gave the lease back.
+	// ErrReleased means that the holder has given the lease back.
 	ErrReleased = driver.ErrReleased
-	// ErrUnavailable: the store did not answer and certainly recorded no lease. It may
-	// have recorded the place of a waiter (see SilentError); the client removes that in
-	// the background. A lease that was lost because the store was away is ErrLost only.
+	// ErrUnavailable means that the store did not answer and has certainly recorded no lease.
+	// It may have recorded the place of a waiter; the client removes that in the background.
+	// A lease that is lost because the store does not answer is ErrLost only.
 	ErrUnavailable = driver.ErrUnavailable
-	// ErrDenied: the store does not let this user in, as with a wrong password, or lets it
-	// do too little. Asking again does not help. It is fs.ErrPermission.
+	// ErrDenied means that the store refuses this user, for example because of a wrong
+	// password or a missing right. It is also fs.ErrPermission. Do not try again.
 	ErrDenied = driver.ErrDenied
-	// ErrDisagree: this client has another value of a setting, such as MaxTTL, that
-	// must be the same for all clients of the store. The error says what to change.
-	// Asking again does not help.
+	// ErrDisagree means that a setting of this client, such as MaxTTL, differs from the one
+	// that all clients of the store have agreed on. The error says what to change. Do not try
+	// again.
 	ErrDisagree = driver.ErrDisagree
-	// ErrUncertain: the answer of the store was lost. After an attempt to acquire, the store
-	// may have recorded the grant. The name counts as not held. The client undoes the grant
-	// in the background; until then, or for one TTL, it may keep others waiting.
+	// ErrUncertain means that the answer of the store was lost. After an attempt to acquire,
+	// the caller does not hold the name, but the store may have recorded the grant. The client
+	// undoes it in the background; until then, or for one TTL, others may have to wait.
 	ErrUncertain = driver.ErrUncertain
-	// ErrDeadlock: the callers of a cycle wait for each other. Release what you hold, and
-	// begin again. The context of a lease tells Acquire what the caller holds. See
-	// DeadlockError.
+	// ErrDeadlock means that callers wait for each other in a cycle. Release what you hold, and
+	// begin again. See DeadlockError.
 	ErrDeadlock = errors.New("deadlock")
-	// ErrClosed: the client was closed.
+	// ErrClosed means that Close of the client was called.
 	ErrClosed = driver.ErrClosed
 )
 
 // Error is the error of every operation of this package.
 type Error struct {
 	// Op is acquire, try, extend, downgrade, guard, release, elect, observe, inspect, list,
-	// break, describe, ping or open. It is empty in the error of a lease that has ended,
-	// which no call has caused.
+	// break, describe, ping or open. It is empty if the error says why a lease has ended.
 	Op   string
-	Name string // of the lock; empty if the operation has none
+	Name string // that the lease is on; empty if the operation has none
 	Err  error
 }
 
+// Error returns the operation, the name and the cause in one line.
 func (e *Error) Error() string {
 	s := "pawl: "
 	if e.Op != "" {
@@ -134,9 +131,9 @@ var doubts = map[string]string{
 	"break":     "the lease may have ended",
 }
 
-// Unwrap returns the cause. Of the outcomes that Err is, the cause is the one that binds the
-// caller most: a program that tries again after ErrUnavailable must not do so after a lease
-// was lost because the store was away.
+// Unwrap returns the cause, which is one outcome only. If Err is several outcomes, that is the one
+// that restricts the caller most: a program that tries again after ErrUnavailable must not do so
+// after a lease was lost because the store did not answer.
 func (e *Error) Unwrap() error { return only(e.Err) }
 
 // outcomes are what an error is at most one of, in the order in which they count.

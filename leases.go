@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Leases are leases on several names that begin together and end together: when one is
-// lost, all are, for the same reason, and the client releases them at the store. The
-// methods are safe for concurrent use.
+// Leases are leases on several names that begin and end together. When one is lost, all are,
+// for the same reason, and the client releases them. The methods are safe for concurrent use.
+// The zero Leases have ended.
 type Leases struct {
 	leases []*Lease        // sorted by name
 	ctx    context.Context // ends with the first of them
@@ -25,18 +25,16 @@ type Leases struct {
 	relErr    error
 }
 
-// AcquireAll waits until it has a lease on each of names, as Acquire does, and holds
-// none if it returns an error. The options apply to all of them. MaxHold counts from
-// the grant of the last one. A name that is given twice counts once.
+// AcquireAll waits until it has a lease on each of names, as Acquire does. It holds none if it
+// returns an error. The options apply to each lease; MaxHold counts from the last grant. A name
+// that is given twice counts once.
 //
-// AcquireAll acquires the names one after the other, in every process in sorted order, so
-// that callers whose names overlap cannot deadlock. That holds if every caller that uses
-// several of the names at a time gets them in one call of AcquireAll.
-// If a lease is lost while AcquireAll waits for the next, it gives back all it has and
-// begins anew. A lease that was held before, see Reentrant, only loses one hold when
-// the others end.
+// AcquireAll acquires the names in sorted order, so callers whose names overlap cannot deadlock,
+// if each gets all its names in one call. If a lease is lost while AcquireAll waits for the next,
+// it releases those it has and begins anew. A lease that was held before, see Reentrant, loses
+// one hold when the others end.
 //
-// The errors are those of Acquire, and one if names is empty or the options have
+// The errors are those of Acquire, and one if names is empty or the options have KeepIdle, or
 // NoRenew or ProgressEvery, with which the leases would end one by one.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
@@ -67,7 +65,7 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		case !lost || c.core.IsClosed():
 			return nil, err
 		}
-		select { // whoever breaks one of them wants it
+		select { // a client that breaks one of them wants it
 		case <-time.After(pause/2 + c.core.Spread(pause/2)):
 		case <-ctx.Done():
 		}
@@ -92,9 +90,9 @@ func (c *Client) set(names []string, opts []Option) (sorted []string, until []Op
 	return slices.Compact(slices.Sorted(slices.Values(names))), append(slices.Clip(opts), MaxHold(0)), set.Terms.MaxHold, err
 }
 
-// TryAcquireAll is AcquireAll, but does not wait: it asks for each of names once. If
-// one of them is held, or TryAcquire fails for another reason, it holds none, and the error
-// is that of TryAcquire.
+// TryAcquireAll asks once for a lease on each of names, and does not wait. If one of them is
+// held, or TryAcquire fails for another reason, it returns the error of TryAcquire and holds
+// none. Otherwise it is like AcquireAll.
 func (c *Client) TryAcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
 	if err := c.ready(ctx); err != nil {
@@ -169,7 +167,7 @@ func (g *Leases) tie(maxHold time.Duration) {
 	})
 }
 
-// Names returns the names, sorted.
+// Names returns the names that the leases are on, sorted.
 func (g *Leases) Names() []string {
 	names := make([]string, len(g.leases))
 	for i, l := range g.leases {
@@ -178,8 +176,8 @@ func (g *Leases) Names() []string {
 	return names
 }
 
-// Lease returns the lease on name, or nil if name is none of the names. The lease has
-// the token. Releasing it ends all leases.
+// Lease returns the lease on name, for its token, or nil if there is none. Its Release ends all
+// leases.
 func (g *Leases) Lease(name string) *Lease {
 	for _, l := range g.leases {
 		if l.Name() == name {
@@ -197,8 +195,8 @@ func (g *Leases) Done() <-chan struct{} {
 	return g.ctx.Done()
 }
 
-// Err returns nil while all leases are held, and then why they ended: the error of the
-// lease that was lost, or ErrReleased. It looks at the clock, as Lease.Err does.
+// Err returns nil while all leases are held. After that it returns why they have ended: the error
+// of the lease that was lost, or ErrReleased. It looks at the clock, as Lease.Err does.
 func (g *Leases) Err() error {
 	if g.ctx == nil {
 		return errZero
@@ -216,8 +214,7 @@ func (g *Leases) Err() error {
 	return first
 }
 
-// Deadline returns the earliest of the leases' deadlines, or the zero time if
-// none ends by itself.
+// Deadline returns the earliest deadline of the leases, or the zero time if none ends by itself.
 func (g *Leases) Deadline() time.Time {
 	var first time.Time
 	for _, l := range g.leases {
@@ -241,8 +238,8 @@ func (g *Leases) Context(parent context.Context) (context.Context, context.Cance
 	return n.ctx, n.cancel
 }
 
-// Release gives all leases back, as Lease.Release does, and returns their errors
-// joined. A second call waits for the first and returns the same.
+// Release gives all leases back, as Lease.Release does, and returns their errors joined. A second
+// call waits for the first and returns the same.
 func (g *Leases) Release(ctx context.Context) error {
 	if g.ctx == nil {
 		return errZero

@@ -14,80 +14,78 @@ import (
 	"github.com/pawl-go/pawl/internal/line"
 )
 
-// Observer learns what happens to a client's leases, for metrics and traces. A nil
-// function is not called. A goroutine of their own calls the functions one after the
-// other, in the order of the events and soon after them: a function that blocks delays
-// only the calls after it. A Released or a Lost follows every Acquired.
+// Observer has functions that a client calls when something happens to its leases, for metrics
+// and traces. A nil function is not called. A goroutine of the client calls them one after the
+// other, in the order of the events: a function that blocks delays only the calls after it. After
+// each Acquired comes a Released or a Lost.
 type Observer struct {
-	// Waiting: a call of Acquire begins to wait, if it has to. One Acquired or one Waited
+	// Waiting says that a call of Acquire begins, and may have to wait. An Acquired or a Waited
 	// with the same Event.Context follows.
 	Waiting func(Event)
-	// Acquired: a lease was granted. The call had waited for Event.Waited. A Waiting came
+	// Acquired says that a lease was granted. The call had waited for Event.Waited. A Waiting came
 	// before unless Event.Tried is set.
 	Acquired func(Event)
-	// Waited: a call of Acquire has ended without a lease, because of Event.Err. It had
+	// Waited says that a call of Acquire has ended without a lease, because of Event.Err. It had
 	// waited for Event.Waited.
 	Waited func(Event)
-	// Renewed: the store confirmed the lease anew; the request took Event.Waited. When the
-	// answer came, Event.Left was left of the trust window, which is Event.TTL long less the
-	// drift: two thirds of it if nothing had to be repeated. A suspect lease is held again.
+	// Renewed says that the store has confirmed the lease again; the request took Event.Waited.
+	// Event.Left was left of the trust window then, which is Event.TTL less the drift: two thirds
+	// of it if nothing had to be repeated. A suspect lease is held again.
 	Renewed func(Event)
-	// Suspect: a renewal failed or is overdue; Event.Err says which. The lease ends in
+	// Suspect says that a renewal has failed or is overdue; Event.Err says which. The lease ends in
 	// Event.Left unless a renewal succeeds.
 	Suspect func(Event)
-	// Lost: the lease ended although its holder did not release it; Event.Err is
-	// ErrLost.
+	// Lost says that the lease has ended without a Release; Event.Err is ErrLost.
 	Lost func(Event)
-	// Released: the lease was given back: with MinHold, when that is over. Event.Err is not
-	// nil if the store did not answer; the client repeats the request in the background then.
+	// Released says that the lease was given back; with MinHold, when that is over. Event.Err is not
+	// nil if the store did not answer: the client then repeats the request in the background.
 	Released func(Event)
-	// Broken: this client broke the lease Event.Lease of somebody else.
+	// Broken says that this client has broken the lease Event.Lease of another client.
 	Broken func(Event)
-	// Stepped: the clock of Event.Server, by which the store ends leases, was moved by
-	// Event.Step. Leases that the store must have ended too early are lost; see Lost.
+	// Stepped says that the clock of Event.Server, by which the store ends leases, was moved by
+	// Event.Step. A Lost follows for leases that the store must have ended too early.
 	Stepped func(Event)
-	// Closed: Event.Server grants nothing for Event.Left, because it may have
-	// forgotten leases that last until then. Renewals go on.
+	// Closed says that Event.Server grants nothing for Event.Left, because it may have forgotten
+	// leases that last until then. Renewals go on.
 	Closed func(Event)
-	// Silent: Event.Server has not answered for Event.Waited, and leases cannot be
-	// renewed there. The Observer learns of it soon after it has begun, and each minute
-	// while it lasts.
+	// Silent says that Event.Server has not answered for Event.Waited, so leases cannot be renewed
+	// there. It is called soon after that begins, and each minute while it lasts.
 	Silent func(Event)
-	// Refused: the store answers, but refuses requests for leases for now, because of Event.Err: it may
-	// be without memory. Calls of Acquire wait for the end of that. The Observer learns of it
-	// after a second, and each minute while it lasts.
+	// Refused says that the store answers but refuses requests for leases for now, because of
+	// Event.Err: it may be out of memory. Calls of Acquire go on waiting. It is called after a second
+	// of that, and each minute while it lasts.
 	Refused func(Event)
 
-	// Trace returns the traceparent of the span in a context, or "". A call that asks for a
-	// lease calls it, and must not wait for it long. What it returns, of up to 64 characters, is
-	// in the record of the lease: see Holder.Trace and Event.Behind.
+	// Trace returns the traceparent of the span in a context, or "". Calls that ask for a lease call
+	// Trace and wait for it. They store what it returns, up to 64 characters, in the record of the
+	// lease: see Holder.Trace and Event.Behind.
 	Trace func(context.Context) string
 }
 
-// Event is one thing that happened to a lease, or, for Stepped, Closed, Silent and Refused, to the store.
+// Event describes one thing that has happened to a lease, or, for Stepped, Closed, Silent and
+// Refused, to the store.
 type Event struct {
 	Name   string
-	Lease  string        // the lease's id; empty if there is none
+	Lease  string        // the id of the lease; empty if there is none
 	Token  Token         // 0 if there is none
-	Waited time.Duration // how long a request took
+	Waited time.Duration // how long the call or the request took
 	Held   time.Duration // how long the lease was held, once it has ended
 	Err    error
 
-	// Of the call that asked for the lease: its context, for its values, the kind that it
-	// asked for, and whether it does not wait, as TryAcquire, and AcquireAll where the store
-	// grants all names in one step. Nil, false and 0 if there was none.
+	// These are of the call that asked for the lease: its context, for its values; the kind that it
+	// asked for; and whether it did not wait, as TryAcquire.
 	Context context.Context
 	Shared  bool
 	Slots   int
 	Tried   bool
 
-	// Idle, of Released: the client keeps what the store has granted; see KeepIdle. Of
-	// Acquired: the client had kept it, and has not asked the store.
+	// Idle means, in Released, that the client keeps the grant of the store, see KeepIdle; and in
+	// Acquired, that the client had kept it and has not asked the store.
 	Idle bool
 
-	// Behind, of Acquired and Waited: a lease that the call found in its way, for the link of
-	// a span. It is nil if the call did not have to wait for long, if the store did not say,
-	// and without Observer.Trace: the store is asked once for it.
+	// Behind is, in Acquired and Waited, a lease that the call found in its way, for the link of a
+	// span. It is nil if the call did not wait for long, if the store did not say, and without
+	// Observer.Trace: the store is asked once for it.
 	Behind *Held
 
 	Server string        // of Stepped, Closed and Silent; for people
@@ -152,8 +150,8 @@ func (r *reporter) work() {
 	}
 }
 
-// JoinObservers returns an Observer that tells each event to all of observers, in their
-// order.
+// JoinObservers returns an Observer that passes each event to all observers, in their order.
+// Its Trace returns the first span that one of them knows.
 func JoinObservers(observers ...Observer) Observer {
 	join := func(of func(Observer) func(Event)) func(Event) {
 		var all []func(Event)

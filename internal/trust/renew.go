@@ -178,12 +178,8 @@ func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action)
 	case !a.Own && l.terms.NoRenew: // it has asked for nothing
 	case !a.Own && a.GaveUp: // somebody else did, and not because of the store
 		l.renewAt = now
-	case a.Err != nil && a.Sent < l.heard && a.TTL == l.terms.TTL:
-		if l.renewAt == Never && !l.terms.NoRenew {
-			l.renewAt = now // there is room for one again
-		}
 	case a.Err != nil:
-		do.Suspect = l.fail(a.Err, now, chance)
+		do.Suspect = l.fail(a, now, chance)
 	case !a.Own && a.TTL < l.terms.TTL: // less than it was told that it has
 		l.renewAt = now
 	default:
@@ -210,8 +206,14 @@ func (l *Lease) renewed(a Answer, now driver.Instant, chance float64) {
 
 // fail notes that a request has failed. It returns why the lease has become suspect by
 // that, or nil.
-func (l *Lease) fail(err error, now driver.Instant, chance float64) error {
-	l.failure = err
+func (l *Lease) fail(a Answer, now driver.Instant, chance float64) error {
+	if a.Sent < l.heard && a.TTL == l.terms.TTL { // the store has confirmed one that ran beside it
+		if l.renewAt == Never && !l.terms.NoRenew {
+			l.renewAt = now // there is room for one again
+		}
+		return nil
+	}
+	l.failure = a.Err
 	left := l.Deadline().Sub(now)
 	if left <= 0 {
 		return nil // Look or Wake ends it in this instant, before or after us
@@ -220,12 +222,12 @@ func (l *Lease) fail(err error, now driver.Instant, chance float64) error {
 		pause := max(min(l.terms.TTL/40, left/10), time.Millisecond)
 		l.renewAt = now.Add(pause + spread(pause, chance))
 	}
-	refused := errors.Is(err, errors.ErrUnsupported) // by a store that answers: see driver.Store
+	refused := errors.Is(a.Err, errors.ErrUnsupported) // by a store that answers: see driver.Store
 	if l.state == Suspect || refused {
 		return nil
 	}
 	l.state = Suspect
-	return err
+	return a.Err
 }
 
 // unrenewed returns why the lease was not renewed in time, or nil if nobody has tried.
