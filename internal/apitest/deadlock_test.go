@@ -258,31 +258,6 @@ func TestDeadlockIsSeenTwice(t *testing.T) {
 	})
 }
 
-// A holder that lets go between the looks is in no cycle any more.
-func TestDeadlockIsOverBetweenTheLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		b := hold(t, open(t, s.Participant(), as("bob")), "b")
-		var giveUp context.CancelFunc
-		b.ctx, giveUp = context.WithCancel(b.ctx)
-		var looks atomic.Int32
-		a := hold(t, open(t, spy(s, func(string) {
-			if looks.Add(1) == 2 {
-				giveUp()
-				<-b.done
-				release(t, b.lease)
-			}
-		}), as("alice")), "a")
-		b.wait("a", pawl.WaitInDeadlock())
-		a.wait("b")
-		time.Sleep(5 * time.Second)
-		a.freed(t)
-		if looks.Load() < 2 {
-			t.Errorf("%d looks", looks.Load())
-		}
-	})
-}
-
 // A caller that holds nothing does not look, nor one that gets at once what it asks for, and
 // none looks at a long queue that no cycle goes through.
 func TestLooksForDeadlocks(t *testing.T) {

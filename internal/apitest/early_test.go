@@ -74,29 +74,6 @@ func TestEarlyGrantIsRenewedSoon(t *testing.T) {
 	})
 }
 
-// Renewals that fail are repeated while there is time, however little of the TTL that is.
-func TestEarlyGrantIsRenewedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := tap(new(memlock.Store))
-		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
-			switch d.renewals.Load() {
-			case 1: // it hangs
-				<-ctx.Done()
-				return driver.Renewal{}, ctx.Err()
-			case 2:
-				return driver.Renewal{}, driver.ErrUnavailable
-			}
-			return ask()
-		})
-		l := acquire(t, open(t, &early{Store: d}, &pawl.Options{TTL: earlyTTL}), "deploy")
-		time.Sleep(earlyClaim)
-		if err := l.Err(); err != nil || l.State() != pawl.StateHeld {
-			t.Errorf("the lease is %v, %v; want it renewed by the third attempt", l.State(), err)
-		}
-		release(t, l)
-	})
-}
-
 // A lease that is not renewed needs the whole TTL.
 func TestNoRenewIsGrantedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -162,26 +139,5 @@ func TestEarlyGrantThatIsOverIsGivenBack(t *testing.T) {
 		if n := d.releases.Load(); n != 1 {
 			t.Errorf("%d releases; want one", n)
 		}
-	})
-}
-
-// A lease that takes over such a grant before the first renewal is not suspect either.
-func TestEarlyGrantIsPassedOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := reserve(new(memlock.Store), 10, false)
-		d.ago = earlyTTL - 3*earlyClaim/2
-		locks := open(t, d, &pawl.Options{TTL: earlyTTL})
-		l := acquire(t, locks, "a")
-		wg := line(t, locks, 1, func(_ int, next *pawl.Lease) {
-			if next.Token() != l.Token()+1 {
-				t.Errorf("token %d after %d: the store was asked", next.Token(), l.Token())
-			}
-			time.Sleep(time.Millisecond)
-			if s := next.State(); s != pawl.StateHeld {
-				t.Errorf("the next lease is %v", s)
-			}
-		}, pawl.TTL(earlyTTL-earlyClaim/2))
-		release(t, l)
-		wg.Wait()
 	})
 }

@@ -16,37 +16,6 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A renewal that falls due while Extend is under way must not ask for the old, shorter
-// TTL: the client would trust a long TTL that the store has shortened.
-func TestRenewalDoesNotUndoAnExtendThatIsUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		d := tap(s)
-		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
-			if d.renewals.Load() > 1 {
-				ask() // obeyed, but the answer is lost
-				return driver.Renewal{}, errNet
-			}
-			since, err := ask()
-			time.Sleep(700 * time.Millisecond) // the answer to Extend travels
-			return since, err
-		})
-		l := acquire(t, open(t, d, &pawl.Options{TTL: 3 * time.Second}), "a")
-		time.Sleep(800 * time.Millisecond)
-		// A renewal is due a sixth of the TTL later, at 1.3 s. The answer comes at 1.5 s.
-		if err := l.Extend(context.Background(), time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		if n := d.renewals.Load(); n != 1 || l.State() != pawl.StateHeld {
-			t.Errorf("%d requests and the lease is %v; want Extend's only, and held", n, l.State())
-		}
-		next := acquire(t, open(t, s.Participant(), nil), "a")
-		if l.Err() == nil && next.Err() == nil {
-			t.Errorf("two trusted holders, the first with %v left", time.Until(l.Deadline()))
-		}
-	})
-}
-
 // Redis also executes buffered commands that their client has given up.
 func TestRenewalThatArrivesLateDoesNotShorten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -213,32 +182,6 @@ func TestRefusedExtendLeavesTheLeaseAsItWas(t *testing.T) {
 		}
 		release(t, l)
 	})
-}
-
-// Extend is bounded by MaxHold, on stores whose leases expire and on others.
-func TestExtendWithinMaxHold(t *testing.T) {
-	for _, noExpiry := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &memlock.Store{NoExpiry: noExpiry}
-			l := acquire(t, open(t, s.Participant(), nil), "a", pawl.NoRenew(), pawl.TTL(20*time.Second), pawl.MaxHold(time.Minute))
-			began := time.Now()
-			for range 3 {
-				time.Sleep(15 * time.Second)
-				if err := l.Extend(context.Background(), time.Hour); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if left := time.Until(l.Deadline()); left != 15*time.Second {
-				t.Errorf("the deadline is in %v, want in 15s", left)
-			}
-			<-l.Done()
-			var lost *pawl.LostError
-			if held := time.Since(began); held != time.Minute || !errors.As(l.Err(), &lost) || lost.Reason != driver.Limit {
-				t.Errorf("held for %v, %v; want a minute and reason %q", held, l.Err(), driver.Limit)
-			}
-			l.Release(context.Background())
-		})
-	}
 }
 
 // A store whose leases do not expire leaves the fixed length to the client.

@@ -19,7 +19,3 @@ func stopTimers(c *pawl.Client) { inside(c).StopTimers() }
 
 // holdScheduler keeps the contexts of leases that end open, until the function that it returns is called.
 func holdScheduler(c *pawl.Client) (release func()) { return inside(c).HoldScheduler() }
-
-// holdRenewals makes renewals that are due wait as if too many others were under way, until the function that it
-// returns is called.
-func holdRenewals(c *pawl.Client) (release func()) { return inside(c).HoldRenewals() }

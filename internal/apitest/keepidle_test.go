@@ -249,30 +249,6 @@ func TestKeepIdleInAStoppedProcess(t *testing.T) {
 	})
 }
 
-// Each use takes the next token that is reserved, and then the store is asked.
-func TestKeepIdleTokensUsedUp(t *testing.T) {
-	kept(t, func(t *testing.T, d *recalling, c, other *pawl.Client, last pawl.Token) {
-		uses := 0
-		for ; uses < 10_000; uses++ {
-			free, token := again(t, d, c)
-			if token <= last {
-				t.Fatalf("token %d after %d", token, last)
-			}
-			last = token
-			if !free {
-				break
-			}
-		}
-		if uses < 1000 || uses >= 10_000 {
-			t.Errorf("used %d times without the store", uses)
-		}
-		l, err := other.TryAcquire(t.Context(), "a")
-		if err != nil || l.Token() <= last {
-			t.Fatalf("%v, token %v after %v", err, l.Token(), last)
-		}
-	})
-}
-
 func TestKeepIdleIsBroken(t *testing.T) {
 	kept(t, func(t *testing.T, d *recalling, c, other *pawl.Client, last pawl.Token) {
 		info, err := c.Inspect(t.Context(), "a")
@@ -332,22 +308,6 @@ func TestKeepIdleThatDoesNotFit(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A release of what is kept that comes when the grant is in use again does not give it back.
-func TestKeepIdleReleaseIsLate(t *testing.T) {
-	kept(t, func(t *testing.T, d *recalling, c, other *pawl.Client, _ pawl.Token) {
-		idle := inside(c).Holder("a")
-		l := acquire(t, c, "a", pawl.KeepIdle(anHour))
-		if err := idle.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		d.deaf.Store(true)
-		if o, err := other.TryAcquire(t.Context(), "a"); !errors.Is(err, pawl.ErrHeld) {
-			t.Fatalf("two clients hold the name: %v and %v (%v)", l, o, err)
-		}
-		release(t, l)
-	})
 }
 
 // A caller whose context ends does not wait until a store that hangs has what was kept.

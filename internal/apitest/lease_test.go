@@ -176,28 +176,6 @@ func TestLeaseThatTheStoreForgotIsLostAtTheNextRenewal(t *testing.T) {
 	})
 }
 
-func TestReleaseBeatsALateRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := tap(new(memlock.Store))
-		hang := make(chan struct{})
-		d.renew = func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
-			<-hang
-			return driver.Renewal{Since: driver.Now()}, nil // a store that answers nonsense
-		}
-		c := open(t, d, &pawl.Options{TTL: 9 * time.Second})
-		l := acquire(t, c, "a")
-		time.Sleep(4 * time.Second) // a renewal is under way
-		release(t, l)
-		close(hang)
-		synctest.Wait()
-		wantIs(t, l.Err(), pawl.ErrReleased)
-		if l.State() != pawl.StateReleased {
-			t.Errorf("the late renewal made the released lease %v", l.State())
-		}
-		release(t, acquire(t, c, "a"))
-	})
-}
-
 func TestReleaseIsIdempotentAndWorksWithACancelledContext(t *testing.T) {
 	s := new(memlock.Store)
 	c := open(t, tap(s), nil)

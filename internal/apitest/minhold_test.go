@@ -305,22 +305,6 @@ func TestMinHoldGivenUp(t *testing.T) {
 	})
 }
 
-// With MinHold a waiter needs a grant of its own, with its whole TTL.
-func TestMinHoldIsNotInherited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := reserve(new(memlock.Store), 100, false)
-		c := open(t, d, nil)
-		first := acquire(t, c, "a")
-		wg := line(t, c, 1, func(_ int, l *pawl.Lease) {
-			if l.ID() == first.ID() {
-				t.Error("it has the grant of the lease before")
-			}
-		}, pawl.MinHold(time.Second))
-		release(t, first)
-		wg.Wait()
-	})
-}
-
 func TestMinHoldThatCannotBe(t *testing.T) {
 	d := &limited{tapped: tap(new(memlock.Store))}
 	d.max.Store(int64(2 * time.Minute))
