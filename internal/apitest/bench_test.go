@@ -37,7 +37,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 // BenchmarkPassOn has 64 goroutines take turns with one grant, without further requests
 // to the store.
 func BenchmarkPassOn(b *testing.B) {
-	d := reserve(new(memlock.Store), 1<<30, false)
+	d := reserve(new(memlock.Store), 1<<30)
 	locks := open(b, d, nil)
 	var done atomic.Int64
 	var all sync.WaitGroup

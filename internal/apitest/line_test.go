@@ -152,7 +152,7 @@ func grantAndCancel(t *testing.T, by, first string) {
 	s := new(memlock.Store)
 	d := s.Participant()
 	if by == "same client with reserved tokens" { // which hands its grant over
-		d = reserve(s, 100, false)
+		d = reserve(s, 100)
 	}
 	c, other := open(t, d, nil), open(t, s.Participant(), nil)
 	holder := c

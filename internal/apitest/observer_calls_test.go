@@ -52,7 +52,7 @@ func TestEveryWaitingEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := new(memlock.Store).Participant()
 				if reserved {
-					d = reserve(new(memlock.Store), 1, false)
+					d = reserve(new(memlock.Store), 1)
 				}
 				c := open(t, d, &pawl.Options{Observer: n.observer()})
 				l := acquire(t, c, "a")

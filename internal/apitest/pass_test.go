@@ -17,13 +17,11 @@ import (
 // reserving is a tapped store with a queue whose grants have n reserved tokens each.
 type reserving struct {
 	*tapped
-	n      uint64
-	others bool
-	ago    time.Duration // for so long the store has counted the TTL when it grants
+	n uint64
 }
 
-func reserve(s *memlock.Store, n uint64, others bool) *reserving {
-	return &reserving{tapped: tap(s), n: n, others: others}
+func reserve(s *memlock.Store, n uint64) *reserving {
+	return &reserving{tapped: tap(s), n: n}
 }
 
 func (d *reserving) Caps() driver.Caps { return remote(d.Store) }
@@ -42,8 +40,7 @@ func (d *reserving) Listen(f func(driver.Event)) {
 
 func (d *reserving) grant(ans driver.Answer) driver.Answer {
 	ans.Token *= d.n + 1
-	ans.Since = ans.Since.Add(-d.ago)
-	ans.Spare, ans.Waited = d.n, d.others
+	ans.Spare = d.n
 	return ans
 }
 
@@ -65,7 +62,7 @@ func line(t *testing.T, c *pawl.Client, n int, f func(i int, l *pawl.Lease), opt
 
 func TestPassedOnWithoutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := reserve(new(memlock.Store), 100, false)
+		d := reserve(new(memlock.Store), 100)
 		c := open(t, d, nil)
 		first := acquire(t, c, "a")
 		ctx, cancel := first.Context(context.Background())
@@ -121,7 +118,7 @@ func passed(t *testing.T, c *pawl.Client, d *reserving, extend time.Duration, an
 
 func TestRenewalUnderWayIsForWhoHasTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := reserve(new(memlock.Store), 100, false)
+		d := reserve(new(memlock.Store), 100)
 		c := open(t, d, nil)
 		l, let := passed(t, c, d, time.Minute, nil)
 		defer release(t, l)
@@ -141,7 +138,7 @@ func TestRenewalUnderWayIsForWhoHasTheGrant(t *testing.T) {
 func TestBreakMeetsWhoHasTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		d := reserve(s, 100, false)
+		d := reserve(s, 100)
 		c, other := open(t, d, nil), open(t, s.Participant(), nil)
 		first := acquire(t, c, "a")
 		got := make(chan *pawl.Lease)
@@ -163,7 +160,7 @@ func TestBreakMeetsWhoHasTheGrant(t *testing.T) {
 
 func TestPassedOnLeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := reserve(new(memlock.Store), 100, false)
+		d := reserve(new(memlock.Store), 100)
 		c := open(t, d, &pawl.Options{TTL: time.Second})
 		first := acquire(t, c, "a")
 		all := line(t, c, 3, func(_ int, l *pawl.Lease) {
@@ -183,7 +180,7 @@ func TestPassedOnLeaseIsRenewed(t *testing.T) {
 // A lease that is past its end is not passed on.
 func TestNothingIsPassedOnAfterItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := reserve(new(memlock.Store), 100, false)
+		d := reserve(new(memlock.Store), 100)
 		c := open(t, d, nil)
 		first := acquire(t, c, "a", pawl.MaxHold(time.Millisecond))
 		all := line(t, c, 1, func(int, *pawl.Lease) {})

@@ -175,12 +175,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	}
 	err := errPanic
 	defer func() { l.gone(err) }() // also if a store panics: Close waits for this
-	if l.rests() {
-		l.tell()
-		err = nil
-		return nil
-	}
-	if l.handOver() || l.keepIdle() {
+	if l.park(false) || l.handOver() || l.park(true) {
 		err = nil
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // Forgo drops the MinHold of a lease under which nobody has worked.
@@ -18,39 +19,57 @@ func (l *Lease) Forgo() {
 	l.trust.Forgo()
 }
 
-// rests ends l, which is being released, and keeps its grant as another lease, if its
-// MinHold is not over. Nobody has that lease; waiters of this client see it as the holder.
-func (l *Lease) rests() bool {
+// park ends l, which is being released, and keeps its grant as a lease that nobody has: until its MinHold is over or,
+// if idle is set, for the next call of this client. It reports whether it did. Waiters of this client see that lease as
+// the holder.
+func (l *Lease) park(idle bool) bool {
+	if !l.parks(idle) {
+		return false
+	}
+	l.tell()
+	return true
+}
+
+func (l *Lease) parks(idle bool) bool {
 	c, g := l.grant.client, l.grant
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed { // nobody would give the grant back later
+	ln := c.lines[g.name]
+	if c.closed || idle && (ln == nil || !ln.Quiet(l) || !g.reserves()) { // nobody gives it back later, or waiters come first
 		return false
 	}
-	rest := l.rest()
-	if rest == nil {
+	parked := l.parked(idle)
+	if parked == nil {
 		return false
 	}
-	if ln := c.lines[g.name]; ln != nil && ln.Holder() == l {
-		ln.Hold(rest)
+	if ln != nil && ln.Holder() == l {
+		ln.Hold(parked)
+	}
+	if idle {
+		c.observer.Kept(l)
 	}
 	return true
 }
 
-// rest makes the lease that keeps the grant of l, or returns nil.
-func (l *Lease) rest() *Lease {
-	g := l.grant
+// parked makes the lease that keeps the grant of l, or returns nil.
+func (l *Lease) parked(idle bool) *Lease {
+	g, now := l.grant, driver.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t, ok := l.trust.Rest(driver.Now(), g.client.random.chance())
+	t, ok := trust.Lease{}, false
+	if idle {
+		t, ok = l.trust.Idle(now)
+	} else {
+		t, ok = l.trust.Rest(now, g.client.random.chance())
+	}
 	if !ok {
 		return nil
 	}
-	rest := &Lease{grant: g, token: l.token, began: l.began, asked: l.asked, resting: true, trust: t}
-	g.present = rest
+	parked := &Lease{grant: g, token: l.token, began: l.began, asked: l.asked, resting: true, idle: idle, trust: t}
+	g.present = parked
 	l.finish()
 	g.client.sched.WakeAt(&g.item, t.Due())
-	return rest
+	return parked
 }
 
 // leaves reports whether l, which is being released because the client is closed, is left
@@ -108,49 +127,6 @@ func (c *Client) returnLater(l *Lease) <-chan struct{} {
 		})
 	}
 	return l.returned
-}
-
-// keepIdle ends l, which is being released, and keeps its grant as another lease, which
-// nobody has. It reports whether it did.
-func (l *Lease) keepIdle() bool {
-	if !l.grant.reserves() || !l.becomesIdle() {
-		return false
-	}
-	l.tell()
-	return true
-}
-
-func (l *Lease) becomesIdle() bool {
-	c, g := l.grant.client, l.grant
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ln := c.lines[g.name]
-	if ln == nil || !ln.Quiet(l) || c.closed { // whoever waits comes first
-		return false
-	}
-	idle := l.idles()
-	if idle == nil {
-		return false
-	}
-	ln.Hold(idle)
-	c.observer.Kept(l)
-	return true
-}
-
-// idles makes the lease that keeps the grant of l, or returns nil.
-func (l *Lease) idles() *Lease {
-	g := l.grant
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t, ok := l.trust.Idle(driver.Now())
-	if !ok {
-		return nil
-	}
-	idle := &Lease{grant: g, token: l.token, began: l.began, asked: l.asked, resting: true, idle: true, trust: t}
-	g.present = idle
-	l.finish()
-	g.client.sched.WakeAt(&g.item, t.Due())
-	return idle
 }
 
 // reuse returns the lease of a call for a name that is kept, or nil. The caller holds
