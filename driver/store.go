@@ -129,6 +129,9 @@ type Caps struct {
 	Downgrades bool
 	// Bounded: a request without an answer fails after some seconds, also if its context goes on.
 	Bounded bool
+	// Paces: a request waits in the client while many others are under way, and that is no silence of the service. One that
+	// is under way ends by itself, within the TTL of its lease.
+	Paces bool
 	// LongerTTL: Renew may give a lease a longer TTL than it was asked for with.
 	LongerTTL bool
 }
@@ -163,7 +166,7 @@ type Renewal struct {
 // Clock is what the clock of a server has shown in an answer. The zero Clock is of a store without one.
 type Clock struct {
 	Server string
-	Sent   Instant       // before the request was sent
+	Sent   Instant       // before the request was sent; also of one that has failed, if it waited in the client
 	At     time.Duration // since 1970; 0: no clock
 }
 

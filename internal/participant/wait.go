@@ -100,7 +100,7 @@ func (l *looks) wait(ctx context.Context) *driver.Failure {
 		switch {
 		case err != nil:
 			var f *driver.Failure
-			if next, f = l.failed(ctx, began, driver.FailureOf(err)); f != nil {
+			if next, f = l.failed(ctx, max(began, ans.Sent), driver.FailureOf(err)); f != nil {
 				return f
 			}
 		case ans.Granted:
@@ -197,9 +197,10 @@ func (a *attempt) isHeld() bool {
 }
 
 // look asks. It waits for the answer for no longer than the store may be silent. The first time it leaves that to a store
-// that sees to it, as a context costs more than the rest.
+// that sees to it, as a context costs more than the rest. It always does so if requests wait in the client: they would lose
+// their places there.
 func (a *attempt) look(ctx context.Context, again bool) (driver.Answer, error) {
-	if !a.p.answered.Load() || !a.p.caps.CrossHost || !again && a.p.caps.Bounded {
+	if !a.p.answered.Load() || !a.p.caps.CrossHost || a.p.caps.Paces || !again && a.p.caps.Bounded {
 		return a.ask(ctx, a.p.caps.Queue)
 	}
 	lctx, cancel := context.WithTimeout(ctx, a.ttl)

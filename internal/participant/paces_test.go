@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package participant
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// paced is a store whose requests wait in the client.
+type paced struct {
+	*script
+	wait func(ctx context.Context) error
+}
+
+func (p paced) Caps() driver.Caps {
+	caps := p.script.Caps()
+	caps.Paces = true
+	return caps
+}
+
+func (p paced) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	if err := p.wait(ctx); err != nil {
+		return driver.Answer{}, err
+	}
+	sent := driver.Now()
+	ans, err := p.script.Ask(ctx, req)
+	ans.Sent = sent
+	return ans, err
+}
+
+// TestPaces shows that the time which a request waits in the client is no silence of the store: the wait goes on, and a
+// short outage that follows is borne.
+func TestPaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 2 * time.Second
+		asked := 0
+		s := paced{script: &script{ask: func(*driver.Request) (driver.Answer, error) {
+			switch asked++; asked {
+			case 1:
+				return driver.Answer{Free: time.Second, Session: 1}, nil
+			case 2:
+				time.Sleep(100 * time.Millisecond)
+				return driver.Answer{}, &driver.Failure{Err: driver.ErrUnavailable, Silent: true}
+			}
+			return driver.Answer{Granted: true, Token: 7}, nil
+		}}}
+		s.wait = func(ctx context.Context) error {
+			if asked != 1 {
+				return nil
+			}
+			select {
+			case <-time.After(3 * ttl):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		p := New(s, Options{})
+		defer p.Close()
+		l, err := p.Acquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: ttl})
+		if err != nil {
+			t.Fatalf("Acquire = %v; want a lease", err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
