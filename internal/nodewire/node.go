@@ -170,7 +170,7 @@ type State struct {
 	Wishes  int           // how many there are
 	Wished  time.Duration // until the last of them ends; 0 if there is none
 	Queue   []Place       // of Read with queues: their Lease, Place and Record
-	Ahead   int           // of Enqueue: how many are before the lease in the queue; 0 where there is an exclusive lock
+	Ahead   int           // of Enqueue: how many are before the lease in the queue
 }
 
 // Lock is a lock of one name as a node has it.

@@ -156,9 +156,7 @@ func (n *node) enqueue(client int, p nodewire.Place) nodewire.State {
 		}
 	}
 	st := n.look(s)
-	if !s.exclusive() {
-		st.Ahead = max(0, slices.IndexFunc(s.queue, func(w *place) bool { return w.Lease == p.Lease }))
-	}
+	st.Ahead = max(0, slices.IndexFunc(s.queue, func(w *place) bool { return w.Lease == p.Lease }))
 	return st
 }
 

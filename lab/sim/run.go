@@ -123,11 +123,10 @@ func (w *world) connect(id int) *client {
 	opts.TTL = w.plan.TTL
 	opts.Holder = pawl.Holder{Who: ClientLane(id), User: "u", Host: "h", PID: id, Command: "c"}
 	opts.Observer = c.observer()
-	d, err := redlock.NewDriverFor(context.Background(), nodes, opts)
+	store, err := redlock.NewStoreOn(context.Background(), nodes, opts)
 	if err != nil {
 		panic(fmt.Sprintf("sim: %v", err)) // no fault has begun yet
 	}
-	store := d.Wire()
 	if o := w.plan.Off; o.Elapsed || o.Deadline {
 		store = o.store(store)
 	}

@@ -183,7 +183,7 @@ func TestLateMaxTTL(t *testing.T) {
 	all := startServers(t, 5)
 	from := all[:3]
 	from.bless(t, opts)
-	d, err := NewDriver(t.Context(), from.url(), opts)
+	d, err := connect(t.Context(), from.url(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,9 +31,9 @@ func patient() *Options {
 	return opts
 }
 
-func dialFleet(t testing.TB, f fleet, opts *Options) *Driver {
+func dialFleet(t testing.TB, f fleet, opts *Options) *store {
 	t.Helper()
-	d, err := NewDriver(context.Background(), f.url(), opts)
+	d, err := connect(context.Background(), f.url(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func (f fleet) clear(t testing.TB) {
 }
 
 // cycle acquires, extends and releases, and returns how long each took.
-func cycle(t testing.TB, d *Driver) (took [3]time.Duration) {
+func cycle(t testing.TB, d *store) (took [3]time.Duration) {
 	t.Helper()
 	ctx := t.Context()
 	began := time.Now()
@@ -78,7 +78,7 @@ func cycle(t testing.TB, d *Driver) (took [3]time.Duration) {
 	return took
 }
 
-func medians(t testing.TB, d *Driver, n int) (m [3]time.Duration, longest time.Duration) {
+func medians(t testing.TB, d *store, n int) (m [3]time.Duration, longest time.Duration) {
 	var all [3][]time.Duration
 	for range n {
 		for i, took := range cycle(t, d) {

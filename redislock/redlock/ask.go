@@ -4,10 +4,8 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -15,18 +13,13 @@ import (
 )
 
 const (
-	// maxSplits is how often TryAcquire asks again because nobody had a quorum.
-	maxSplits = 8
 	// maxRounds is how often a token may turn out to be too small. While a writer has
 	// the lock at a node no other client stores a token there, so two rounds are enough
 	// unless locks expire meanwhile. Readers that come at the same time overtake each
 	// other.
 	maxRounds       = 3
 	maxSharedRounds = 10
-	// lookEvery is how often a waiter looks, in case a message was lost, and the time
-	// after which a node that does not answer is expected to.
-	lookEvery = 2 * time.Second
-	// foreignLook is how often it looks at a lock of another library, which does not say
+	// foreignLook is how often a waiter looks at a lock of another library, which does not say
 	// when it lets go. Only with a Pattern such locks are to be expected.
 	foreignLook = 200 * time.Millisecond
 )
@@ -42,166 +35,129 @@ const (
 	waiting             // that nodes are open again
 )
 
-// failure is why an attempt has failed.
+// failure is why a lease was not granted.
 type failure struct {
 	kind    kind
-	err     error
-	after   time.Duration // about when that may have helped
+	err     error          // if it is final, or nodes are silent
+	ended   bool           // the lease was ended before
+	sent    driver.Instant // when the requests were
+	holders []driver.Held
+	rank    int           // in the queue
+	after   time.Duration // about when the name may be free
 	waiters int
 	ends    <-chan ended // of an attempt that was given up, with requests under way
 }
 
-// search is one call of TryAcquire or Acquire.
-type search struct {
-	d      *Driver
-	req    *driver.Request
-	record string
-	tries  int
-	floor  uint64           // the largest token seen
-	sent   driver.Instant   // when the last requests were, behind the gate
-	closed []driver.Instant // until when each node is taken to be closed
-
-	// Of a waiter for an exclusive lease; see queue.go and wait.go.
-	standing *claim // in the queues; nil if none is
-	turn     *turn  // its
-	place    uint64
-	yielded  bool            // to waiters that are before this one in the queues of free nodes
-	readers  bool            // others were found to share the name
-	wished   bool            // and nodes were told to let no more of them in
-	wants    []chan struct{} // of each node: closed when the last wish was answered
-	foreign  bool            // a client of another library was found to have the name
-	wake     chan struct{}   // of a reader: has room for one
+// failure returns f for the client.
+func (f *failure) failure() *driver.Failure {
+	known := driver.FailureOf(f.err)
+	known.Maybe, known.Silent = known.Maybe && f.sent != 0, f.kind == silent
+	known.Lasting, known.Ended = known.Lasting || f.ended, f.ended
+	return &known
 }
 
-func (d *Driver) search(req *driver.Request) *search {
-	return &search{d: d, req: req, record: newRecord(req.Holder, req.Why), closed: make([]driver.Instant, len(d.members)),
-		wants: make([]chan struct{}, len(d.members))}
+// forGood returns a failure after which a repetition fails as well.
+func forGood(err error) *failure {
+	return &failure{kind: final, err: &driver.Failure{Err: err, Lasting: true}}
 }
 
-// lease returns the id of the next attempt. No id is used again once it was ended: an
-// ending that comes late would end the later attempt.
-func (s *search) lease() string {
-	s.tries++
-	if s.tries == 1 {
-		return s.req.Lease
+// try makes one attempt, behind the gate.
+func (l *lease) try(ctx context.Context) *failure {
+	d := l.d
+	if err := d.enter(ctx, wanting); err != nil {
+		return &failure{kind: final, err: err}
 	}
-	return s.req.Lease + "." + strconv.Itoa(s.tries)
-}
-
-// ask makes one attempt, behind the gate.
-func (s *search) ask(ctx context.Context) (*grant, *failure) {
-	d := s.d
-	urgency := wanting
-	if s.turn.voted() { // votes would expire at the gate
-		urgency = timed
-	}
-	if err := d.enter(ctx, urgency); err != nil {
-		return nil, &failure{kind: final, err: err}
-	}
-	g, f := s.attempt(ctx)
+	f := l.attempt(ctx)
 	if f == nil || f.ends == nil || !d.background(func() {
-		awaitQuorum(d, f.ends, time.NewTimer(d.timeout(s.req.TTL)))
-		d.leave(urgency)
+		awaitQuorum(d, f.ends, time.NewTimer(d.timeout(l.req.TTL)))
+		d.leave(wanting)
 	}) {
-		d.leave(urgency)
+		d.leave(wanting)
 	}
-	return g, f
+	return f
 }
 
 // attempt makes one attempt. One that fails is ended at all nodes, in the background.
-func (s *search) attempt(ctx context.Context) (*grant, *failure) {
-	d, ttl := s.d, s.req.TTL
-	c := s.standing
+func (l *lease) attempt(ctx context.Context) *failure {
+	c := l.has.claim
 	if c == nil {
-		c = d.claim(s.req.Name, s.lease(), s.record)
-		c.shared = s.req.Shared
+		c = l.next()
 	}
-	defer s.leave()
 	rounds := maxRounds
-	if s.req.Shared {
+	if l.req.Shared {
 		rounds = maxSharedRounds
 	}
 	for round := 1; ; round++ {
 		// Before the clock is read, lest the token be from long before the round; and before
 		// the first request: all TTLs begin later.
 		since := driver.Now()
-		token, err := s.token()
+		token, err := l.token()
 		if err != nil {
-			c.end("")
-			return nil, &failure{kind: final, err: err}
+			return l.failed(c, forGood(err))
 		}
-		t, v, err := s.propose(ctx, c, since, token)
-		left := trust(since, ttl).Sub(driver.Now())
+		t, v, err := l.propose(ctx, c, since, token)
 		if no := t.failed.disagreement(); no != nil { // also if a quorum has granted: it may have forgotten the agreed settings
-			c.end("")
-			return nil, &failure{kind: final, err: no}
+			return l.failed(c, forGood(no))
 		}
 		switch {
-		case err == nil && v == won && left > 0:
-			d.grants.Add(1)
-			c.grant()
-			return &grant{claim: c, token: token, since: since, until: trust(since, ttl)}, nil
-		case err != nil || v != again || left <= 0 || round == rounds:
-			ends := c.end("")
-			return nil, s.failed(t, ends, left, err)
+		case err != nil:
+			return l.failed(c, &failure{kind: final, err: err, sent: since})
+		case v == won:
+			l.granted(c, token, since)
+			return nil
+		case v != again || round == rounds || driver.Now() >= trust(since, l.req.TTL):
+			l.saw(t.others)
+			f := t.failure(l.req.Name)
+			f.sent = since
+			if l.wished {
+				f.waiters = min(f.waiters, t.wishes) // readers wait until the writers have had their turn
+			}
+			return l.failed(c, f)
 		}
 	}
 }
 
+// failed ends the claim of an attempt that has failed.
+func (l *lease) failed(c *claim, f *failure) *failure {
+	ends := c.end("", 0)
+	l.set(standing{})
+	if f.kind == silent || f.kind == final {
+		f.ends = ends
+	}
+	return f
+}
+
 // propose makes one round of proposals, and notes what it tells for later ones.
-func (s *search) propose(ctx context.Context, c *claim, since driver.Instant, token uint64) (*tally, verdict, error) {
-	d := s.d
+func (l *lease) propose(ctx context.Context, c *claim, since driver.Instant, token uint64) (*tally, verdict, error) {
+	d := l.d
 	d.rounds.Add(1)
-	s.sent = since
-	answers := c.propose(nodewire.Take, token, s.req.TTL)
-	t, v, err := d.count(ctx, s.req.Shared, answers, s.req.TTL, (*tally).forGrant)
+	answers := c.propose(nodewire.Take, token, l.req.TTL, l.req.TTL)
+	t, v, err := d.count(ctx, l.req.Shared, answers, l.req.TTL, (*tally).forGrant)
 	if v == won || v == again {
 		// A round is not won with a token below one that a node has reported in it.
 		if t.linger(answers, min(t.timeout, driver.Now().Sub(since))); t.over >= token {
 			v = again
 		}
 	}
-	s.floor = max(s.floor, t.floor)
-	if len(d.members)-t.open-len(t.failed) >= d.quorum {
-		d.met.Store(true)
-	}
+	l.floor = max(l.floor, t.floor)
 	for _, a := range t.closed {
-		s.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // not longer, as the node may be blessed
+		l.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // not longer, as the node may be blessed
 	}
 	return t, v, err
 }
 
-// failed returns why an attempt has failed that was ended.
-func (s *search) failed(t *tally, ends <-chan ended, left time.Duration, err error) *failure {
-	switch {
-	case err != nil:
-		return &failure{kind: final, err: err, ends: ends}
-	case left <= 0:
-		return &failure{kind: split, err: unavailable(fmt.Errorf("a quorum took so long to answer that nothing is left of the TTL of %v: use a longer one", s.req.TTL))}
-	}
-	s.saw(t.others)
-	f := t.failure(s.req.Name)
-	if f.kind == silent {
-		f.ends = ends
-	}
-	if s.wished {
-		f.waiters = min(f.waiters, t.wishes) // readers wait until the writers have had their turn
-	}
-	return f
-}
-
 // token returns that of the next round: the clock's, or one more than the largest seen.
-func (s *search) token() (uint64, error) {
-	now := s.d.now()
+func (l *lease) token() (uint64, error) {
+	now := l.d.now()
 	switch {
 	case now > nodewire.MaxToken:
 		return 0, fmt.Errorf("redlock: the clock of this machine says %s, and tokens follow it up to %s: set the clock",
-			s.d.clock().Format(time.RFC3339), time.UnixMicro(nodewire.MaxToken).UTC().Format(time.RFC3339))
-	case s.floor >= nodewire.MaxToken:
+			l.d.clock().Format(time.RFC3339), time.UnixMicro(nodewire.MaxToken).UTC().Format(time.RFC3339))
+	case l.floor >= nodewire.MaxToken:
 		return 0, fmt.Errorf("redlock: %q has had the largest token, %d, from a client whose clock was wrong: use another name, or delete %s at all nodes when nobody uses it",
-			driver.Shorten(s.req.Name), uint64(nodewire.MaxToken), floorSuffix)
+			driver.Shorten(l.req.Name), uint64(nodewire.MaxToken), floorSuffix)
 	}
-	return max(now, s.floor+1), nil
+	return max(now, l.floor+1), nil
 }
 
 // failure returns why there was no quorum.
@@ -220,24 +176,18 @@ func (t *tally) failure(name string) *failure {
 	switch {
 	case largest(t.others).n > most, len(t.wished) > 0 && len(t.others)+len(t.wished) > most:
 		f.kind = held
-		f.err = &driver.HeldError{Info: d.info(name, slices.Concat(t.others, t.wished))}
+		f.holders = d.info(name, slices.Concat(t.others, t.wished)).Holders
 	case len(t.failed) > most:
 		f.kind = silent
 		f.err = t.failed.err(d, t.timeout)
 	case len(t.closed)+len(t.failed) > most:
 		f.kind = waiting
 		d.tellShut(len(t.closed), f.after)
-		f.err = fmt.Errorf("%d of %d nodes: %w; if there are none, end the wait with redlock.Bless",
-			len(t.closed), len(d.members), &driver.ClosedError{Left: f.after})
-	case len(t.others) > 0 || t.has.n > 0:
+	case len(t.ended) > 0 && len(t.others) == 0 && t.has.n == 0:
+		f.err, f.ended = errEnded, true
+	default:
 		d.splits.Add(1)
 		f.kind = split
-		f.err = &driver.HeldError{Info: d.info(name, t.others)}
-	case len(t.ended) > 0:
-		f.err = unavailable(errors.New("the lease id was used before: use a new one"))
-	default:
-		f.kind = split
-		f.err = unavailable(errors.New("others ask for the name all the time"))
 	}
 	return f
 }
@@ -259,7 +209,7 @@ func (t *tally) after() time.Duration {
 
 // quorumth returns the time after which a quorum is left if each node that is not
 // ready needs one of waits.
-func (d *Driver) quorumth(waits []time.Duration) time.Duration {
+func (d *store) quorumth(waits []time.Duration) time.Duration {
 	slices.Sort(waits)
 	if ready := len(d.members) - len(waits); ready < d.quorum {
 		return waits[d.quorum-ready-1]
@@ -288,30 +238,4 @@ func waitOf(s nodewire.State, shared bool) time.Duration {
 		}
 	}
 	return left
-}
-
-// TryAcquire asks once, and again if others ask at the same time.
-func (d *Driver) TryAcquire(ctx context.Context, req *driver.Request) (*grant, error) {
-	if err := d.usable(ctx, req); err != nil {
-		return nil, err
-	}
-	s := d.search(req)
-	for n := 1; ; n++ {
-		g, f := s.ask(ctx)
-		if g != nil {
-			return g, nil
-		}
-		if errors.Is(f.err, driver.ErrSilent) {
-			// Silent nodes refuse at once, and others would be asked as fast as they answer.
-			if err := d.sleep(ctx, s.sent.Add(d.timeout(req.TTL)).Sub(driver.Now())); err != nil {
-				return nil, err
-			}
-		}
-		if f.kind != split || n > maxSplits {
-			return nil, f.err
-		}
-		if err := d.sleep(ctx, d.lull(n, f.waiters, req.TTL)); err != nil {
-			return nil, err
-		}
-	}
 }

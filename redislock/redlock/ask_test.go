@@ -21,14 +21,14 @@ import (
 const name = "deploy"
 
 // start returns a driver on nodes, closed when the test ends.
-func start(t *testing.T, all []*master, opts *Options) *Driver {
+func start(t *testing.T, all []*master, opts *Options) *store {
 	t.Helper()
-	d, err := NewDriverFor(t.Context(), nodes(all), opts)
+	d, err := newStore(t.Context(), nodes(all), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
+		if err := d.party().Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -43,7 +43,7 @@ func request() *driver.Request {
 	return &driver.Request{Name: name, Lease: id, TTL: 10 * time.Second, Holder: &driver.Holder{Who: "test"}}
 }
 
-func try(t *testing.T, d *Driver) *grant {
+func try(t *testing.T, d *store) *grant {
 	t.Helper()
 	g, err := d.TryAcquire(t.Context(), request())
 	if err != nil {
@@ -150,6 +150,9 @@ func TestOutageThatLooksHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)
 		d := start(t, all, nil)
+		if _, err := d.TryAcquire(t.Context(), ownName(1)); err != nil { // so that it has answered
+			t.Fatal(err)
+		}
 		others(all[:2], "other")
 		all[2].set(always(fault{refused: true}))
 		all[3].set(always(fault{lost: true}))

@@ -13,7 +13,7 @@ import (
 // TestAssumeNew: nodes without a record grant at once to a client that says that they are new.
 func TestAssumeNew(t *testing.T) {
 	t.Parallel()
-	d, err := NewDriver(t.Context(), servers.StoreURL(servers.StartRedis(t), servers.StartRedis(t), servers.StartRedis(t)), patient())
+	d, err := connect(t.Context(), servers.StoreURL(servers.StartRedis(t), servers.StartRedis(t), servers.StartRedis(t)), patient())
 	if err != nil {
 		t.Fatal(err)
 	}

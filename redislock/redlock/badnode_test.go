@@ -38,7 +38,7 @@ func contend(t *testing.T, n int, theirs func(ns []nodewire.Node), disturb func(
 	d := start(t, all, nil)
 	ns := nodes(all)
 	theirs(ns)
-	other, err := NewDriverFor(t.Context(), ns, nil)
+	other, err := newStore(t.Context(), ns, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func contend(t *testing.T, n int, theirs func(ns []nodewire.Node), disturb func(
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
 	counts := make(chan int)
-	for _, d := range []*Driver{d, other} {
+	for _, d := range []*store{d, other} {
 		go func() {
 			count := 0
 			for ctx.Err() == nil {
@@ -59,7 +59,7 @@ func contend(t *testing.T, n int, theirs func(ns []nodewire.Node), disturb func(
 					continue
 				}
 				count++
-				time.Sleep(time.Millisecond)
+				time.Sleep(3 * time.Millisecond) // long enough to come back into the queues
 				if err := g.Release(t.Context()); err != nil {
 					t.Errorf("Release = %v", err)
 				}

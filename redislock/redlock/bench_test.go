@@ -87,7 +87,7 @@ func BenchmarkContention(b *testing.B) {
 		b.Run(fmt.Sprint(n, " participants"), func(b *testing.B) {
 			opts := patient()
 			f := startFleet(b, 3, opts)
-			var drivers []*Driver
+			var drivers []*store
 			for range n {
 				drivers = append(drivers, dialFleet(b, f, opts))
 			}

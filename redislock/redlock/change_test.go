@@ -34,7 +34,7 @@ func (l *load) start(which int, url string) {
 	var work sync.WaitGroup
 	work.Go(func() {
 		for ctx.Err() == nil {
-			d, err := NewDriver(ctx, url, withMaxTTL(changeTTL))
+			d, err := connect(ctx, url, withMaxTTL(changeTTL))
 			if err != nil {
 				continue
 			}
@@ -47,7 +47,7 @@ func (l *load) start(which int, url string) {
 	l.t.Cleanup(func() { cancel(); work.Wait() })
 }
 
-func (l *load) turn(ctx context.Context, d *Driver, which int) {
+func (l *load) turn(ctx context.Context, d *store, which int) {
 	g, err := d.TryAcquire(ctx, lasting("job", changeTTL))
 	if err != nil {
 		time.Sleep(5 * time.Millisecond)

@@ -15,7 +15,7 @@ import (
 // claim is what one lease id may have at the nodes: an attempt, and the grant that it
 // may become.
 type claim struct {
-	d      *Driver
+	d      *store
 	name   string
 	lease  string
 	record string
@@ -25,7 +25,6 @@ type claim struct {
 	held   bool    // it was granted
 	queued bool    // it may be in the queue of nodes
 	asked  bool    // nodes were asked for something; else nothing is known of them
-	next   uint64  // the token of the next lease, which its end hands over to
 	nodes  []trace // by the index of the node
 	ttl    time.Duration
 	over   bool // end was called
@@ -41,7 +40,7 @@ type trace struct {
 	quiet chan struct{} // closed when pending is 0 again; nil if nobody waits for that
 }
 
-func (d *Driver) claim(name, lease, record string) *claim {
+func (d *store) claim(name, lease, record string) *claim {
 	return &claim{d: d, name: name, lease: lease, record: record, nodes: make([]trace, len(d.members))}
 }
 
@@ -52,10 +51,10 @@ type answer struct {
 	err  error
 }
 
-// propose sends a proposal to all nodes at once. The channel gets one answer from each,
+// propose sends a proposal to all nodes at once, which matters to a lease that lasts for within. The channel gets one answer from each,
 // or an error. It returns nil if the claim was ended: endings that were sent bar only
 // the proposals that were under way by then.
-func (c *claim) propose(mode nodewire.Mode, token uint64, ttl time.Duration) <-chan answer {
+func (c *claim) propose(mode nodewire.Mode, token uint64, ttl, within time.Duration) <-chan answer {
 	p := nodewire.Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
 	answers := make(chan answer, len(c.d.members))
 	c.mu.Lock()
@@ -70,7 +69,7 @@ func (c *claim) propose(mode nodewire.Mode, token uint64, ttl time.Duration) <-c
 	}
 	c.asked = true
 	c.mu.Unlock()
-	all := c.d.together(len(c.d.members), ttl, mode != nodewire.Take)
+	all := c.d.together(len(c.d.members), within, mode != nodewire.Take)
 	for i, m := range c.d.members {
 		send(m, all, func(ctx context.Context) (v nodewire.Vote, err error) {
 			defer m.timed(driver.Now(), &err)
@@ -135,7 +134,6 @@ func (c *claim) answered(i int, left bool, err error) {
 type ended struct {
 	node int
 	had  bool
-	next bool // a waiter has its lock now
 	err  error
 }
 
@@ -146,8 +144,8 @@ type ended struct {
 //
 // A lease that was granted is ended first at the nodes that granted it. If it was short
 // the other nodes have not answered yet. They are told when they have; asking them
-// earlier to remember the end would cost memory and time.
-func (c *claim) end(news string) <-chan ended {
+// earlier to remember the end would cost memory and time. A lock may go to a waiter, with the token next.
+func (c *claim) end(news string, next uint64) <-chan ended {
 	var told []int
 	c.mu.Lock()
 	c.over = true
@@ -164,14 +162,14 @@ func (c *claim) end(news string) <-chan ended {
 	all := c.d.together(len(told), c.d.ttl, false)
 	for _, i := range told {
 		m := c.d.members[i]
-		e, t, quiet := c.ending(i, news)
+		e, t, quiet := c.ending(i, news, next)
 		send(m, all, func(ctx context.Context) (ended, error) {
 			e := e
 			if quiet != nil {
 				e.Bar = c.late(ctx, i, quiet)
 			}
-			had, next, err := m.End(ctx, e)
-			return ended{had: had, next: next}, err
+			had, _, err := m.End(ctx, e)
+			return ended{had: had}, err
 		}, func(a ended, err error) {
 			if a.node, a.err = i, err; err != nil && (t.touched || t.pending > 0 || news != "") {
 				owed := e
@@ -186,11 +184,11 @@ func (c *claim) end(news string) <-chan ended {
 
 // ending returns how the claim is ended at a node, what may be there, and what closes when all proposals are answered,
 // if that is waited for.
-func (c *claim) ending(i int, news string) (nodewire.Ending, trace, <-chan struct{}) {
+func (c *claim) ending(i int, news string, next uint64) (nodewire.Ending, trace, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.nodes[i]
-	e := nodewire.Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, Next: c.next, News: news}
+	e := nodewire.Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, Next: next, News: news}
 	if t.pending == 0 || t.unknown || !c.held {
 		return e, *t, nil
 	}

@@ -25,7 +25,7 @@ func New(ctx context.Context, clients []rueidis.Client, opts *Options) (*pawl.Cl
 	if err != nil {
 		return nil, &pawl.Error{Op: "open", Err: err}
 	}
-	d, err := NewDriverFor(ctx, nodes, opts)
+	d, err := newStore(ctx, nodes, opts)
 	if err != nil {
 		return nil, &pawl.Error{Op: "open", Err: err}
 	}

@@ -51,7 +51,7 @@ func crowd(t *testing.T, n int) {
 	const participants, each, hold = 64, 4, 2 * time.Millisecond
 	all := masters(n)
 	wan(all, 200*time.Microsecond, uint64(n))
-	var drivers []*Driver
+	var drivers []*store
 	for range participants {
 		drivers = append(drivers, start(t, all, nil))
 	}
@@ -116,7 +116,7 @@ func TestCrowdOfReaders(t *testing.T) {
 			all := masters(n)
 			wan(all, 200*time.Microsecond, uint64(n))
 			g := try(t, start(t, all, nil))
-			var ds []*Driver
+			var ds []*store
 			var got []<-chan *grant
 			for range readers {
 				d := start(t, all, nil)
@@ -161,7 +161,7 @@ func TestAllAtOnce(t *testing.T) {
 			const participants, hold = 64, time.Millisecond
 			all := masters(5)
 			wan(all, 200*time.Microsecond, seed)
-			var drivers []*Driver
+			var drivers []*store
 			for range participants {
 				drivers = append(drivers, start(t, all, nil))
 			}

@@ -14,7 +14,7 @@ import (
 )
 
 // fill has the gate let in as many calls as it does.
-func fill(t *testing.T, d *Driver, c class) {
+func fill(t *testing.T, d *store, c class) {
 	t.Helper()
 	d.gate.room = maxRoom
 	for range maxRoom {
@@ -25,7 +25,7 @@ func fill(t *testing.T, d *Driver, c class) {
 }
 
 // many returns leases of names of their own.
-func many(t *testing.T, d *Driver, n int, ttl time.Duration) []*grant {
+func many(t *testing.T, d *store, n int, ttl time.Duration) []*grant {
 	t.Helper()
 	all := make([]*grant, n)
 	var wait sync.WaitGroup

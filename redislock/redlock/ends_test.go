@@ -85,12 +85,12 @@ func TestUnansweredAreTold(t *testing.T) {
 		others(all[:3], "other")
 		all[3].set(only("propose", fault{silent: true}))
 		c := start(t, all, nil).claim(name, "lease", "{}")
-		answers := c.propose(nodewire.Take, 2, time.Minute)
+		answers := c.propose(nodewire.Take, 2, time.Minute, time.Minute)
 		for range all {
 			<-answers
 		}
 		ended := requests(all, "end")
-		c.end("")
+		c.end("", 0)
 		if n := ended(); !slices.Equal(n, []int{0, 0, 0, 1, 1}) {
 			t.Errorf("the nodes had %d endings; want them where the lock may be", n)
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // Examine implements driver.Store.
-func (d *Driver) Examine(ctx context.Context) []driver.Finding {
+func (d *store) Examine(ctx context.Context) []driver.Finding {
 	var found []driver.Finding
 	var servers []*epoch.Server
 	grant := 0
@@ -78,7 +78,7 @@ func spare(grant, n, quorum int) driver.Finding {
 }
 
 // tripTo warns of a node that is so far away that answers come too late.
-func (d *Driver) tripTo(ctx context.Context, n *redisNode) []driver.Finding {
+func (d *store) tripTo(ctx context.Context, n *redisNode) []driver.Finding {
 	if d.fixed == 0 {
 		return nil // it follows from the round trips themselves
 	}

@@ -39,7 +39,7 @@ func TestExtendWithinTheValidityOnly(t *testing.T) {
 		g := try(t, start(t, all, &Options{NodeTimeout: 10 * time.Second}))
 		time.Sleep(9 * time.Second)
 		for _, m := range all {
-			m.set(only("propose", fault{after: 950 * time.Millisecond})) // 52 ms after the deadline
+			m.set(only("propose", fault{after: 1050 * time.Millisecond})) // 50 ms after its end
 		}
 		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Renew that ends after the deadline = %v; want ErrLost", err)
@@ -51,7 +51,10 @@ func TestNoExtensionAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)
 		g := try(t, start(t, all, nil))
-		time.Sleep(9900 * time.Millisecond) // the nodes have the locks for 100 ms more
+		time.Sleep(10 * time.Second)
+		for _, m := range all { // their clocks are slow
+			m.propose(nodewire.Proposal{Name: name, Lease: g.lease, Token: g.token, TTL: time.Second})
+		}
 		before := all[0].calls
 		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Renew after the deadline = %v; want ErrLost", err)
@@ -221,8 +224,8 @@ func TestRenewalAfterRelease(t *testing.T) {
 		released := make(chan error)
 		go func() { released <- g.Release(t.Context()) }()
 		time.Sleep(time.Millisecond) // the nodes have ended it; that is not known yet
-		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrReleased) {
-			t.Errorf("Renew during Release = %v; want ErrReleased", err)
+		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Renew during Release = %v; want ErrLost", err)
 		}
 		if err := <-released; err != nil {
 			t.Errorf("Release = %v", err)

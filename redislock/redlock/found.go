@@ -33,7 +33,7 @@ const claimLasts = 2 * time.Second
 var errClaimed = errors.New("another client begins to use the nodes at the same time: try again")
 
 // settle returns nil if the nodes belong to a store. Without one it founds it.
-func (d *Driver) settle(ctx context.Context) error {
+func (d *store) settle(ctx context.Context) error {
 	r := d.roster
 	if r == nil || r.settled.Load() {
 		return nil
@@ -59,7 +59,7 @@ func (d *Driver) settle(ctx context.Context) error {
 }
 
 // found leads the nodes that answer through the states.
-func (d *Driver) found(ctx context.Context) error {
+func (d *store) found(ctx context.Context) error {
 	r := d.roster
 	var failed misses
 	present := slices.Clone(d.every)
@@ -97,7 +97,7 @@ func (d *Driver) found(ctx context.Context) error {
 }
 
 // step calls f for some nodes, all at once, and returns the errors by node.
-func (d *Driver) step(ctx context.Context, nodes []int, f func(context.Context, *redisNode) error) []error {
+func (d *store) step(ctx context.Context, nodes []int, f func(context.Context, *redisNode) error) []error {
 	errs := make([]error, len(d.members))
 	var all sync.WaitGroup
 	for _, i := range nodes {

@@ -52,7 +52,7 @@ type gate struct {
 
 // enter waits until the gate lets the call in: in the order in which those of its class came. Its error says
 // that nothing was sent.
-func (d *Driver) enter(ctx context.Context, c class) error {
+func (d *store) enter(ctx context.Context, c class) error {
 	g := &d.gate
 	g.mu.Lock()
 	if g.queues[c].Len() == 0 && g.has(c) {
@@ -84,7 +84,7 @@ func (d *Driver) enter(ctx context.Context, c class) error {
 }
 
 // leave ends a call that was let in.
-func (d *Driver) leave(c class) {
+func (d *store) leave(c class) {
 	d.gate.mu.Lock()
 	defer d.gate.mu.Unlock()
 	d.gate.out(c)

@@ -29,7 +29,7 @@ type reading struct {
 
 // read asks all nodes for the state of names, and perhaps for their queues. The
 // channel gets one answer from each.
-func (d *Driver) read(names []string, ttl time.Duration, queues bool) <-chan reading {
+func (d *store) read(names []string, ttl time.Duration, queues bool) <-chan reading {
 	answers := make(chan reading, len(d.members))
 	all := d.together(len(d.members), ttl, false)
 	for i, m := range d.members {
@@ -52,8 +52,8 @@ func (d *Driver) read(names []string, ttl time.Duration, queues bool) <-chan rea
 }
 
 // view returns what all nodes that answer have of each of names.
-func (d *Driver) view(ctx context.Context, names []string) (views [][]nodewire.State, err error) {
-	if err := d.usable(ctx, nil); err != nil {
+func (d *store) view(ctx context.Context, names []string) (views [][]nodewire.State, err error) {
+	if err := d.usable(ctx); err != nil {
 		return nil, err
 	}
 	views = make([][]nodewire.State, len(names))
@@ -87,17 +87,16 @@ func (d *Driver) view(ctx context.Context, names []string) (views [][]nodewire.S
 
 // heard returns an error unless a quorum has answered a request that records
 // nothing.
-func (d *Driver) heard(failed misses) error {
+func (d *store) heard(failed misses) error {
 	if len(d.members)-len(failed) < d.quorum {
 		return failed.as(driver.ErrUnavailable, d, 0)
 	}
-	d.met.Store(true)
 	return nil
 }
 
 // describe makes the Info of a name. Its holder is the lease with a quorum, or, if too
 // few nodes are free for any other, the one with the most nodes.
-func (d *Driver) describe(name string, states []nodewire.State) *driver.Info {
+func (d *store) describe(name string, states []nodewire.State) *driver.Info {
 	i := d.info(name, states)
 	free := 0
 	var queue []nodewire.Place
@@ -116,7 +115,7 @@ func (d *Driver) describe(name string, states []nodewire.State) *driver.Info {
 
 // Inspect implements driver.Store. Of the waiters it tells those for an exclusive lease who are in
 // the queues: not the readers, nor those who wait for readers. Since when is not known.
-func (d *Driver) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+func (d *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	views, err := d.view(ctx, []string{name})
 	if err != nil {
 		return nil, err
@@ -125,8 +124,8 @@ func (d *Driver) Inspect(ctx context.Context, name string) (*driver.Info, error)
 }
 
 // List implements driver.Store.
-func (d *Driver) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	if err := d.usable(ctx, nil); err != nil {
+func (d *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	if err := d.usable(ctx); err != nil {
 		return nil, err
 	}
 	names, err := d.names(ctx, prefix)
@@ -150,7 +149,7 @@ func (d *Driver) List(ctx context.Context, prefix string) ([]*driver.Info, error
 }
 
 // names returns the names that begin with prefix and are locked at some node.
-func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
+func (d *store) names(ctx context.Context, prefix string) ([]string, error) {
 	type page struct {
 		node  int
 		names []string
@@ -199,7 +198,7 @@ func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 
 // Break implements driver.Store. The holder learns of it from a node's message, or
 // at its next renewal.
-func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+func (d *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	views, err := d.view(ctx, []string{name})
 	if err != nil {
 		return err
@@ -220,7 +219,7 @@ func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holde
 	}
 	c := d.claim(name, all[taken].Lease, "")
 	c.ttl, c.held = d.maxTTL, true
-	return c.awaitBreak(ctx, c.end(newRecord(by, why)))
+	return c.awaitBreak(ctx, c.end(newRecord(by, why), 0))
 }
 
 // awaitBreak waits until a quorum has answered and one of the nodes has had the lease,

@@ -143,7 +143,7 @@ func (k *kills) pace() float64 {
 }
 
 // take takes a name once and notes the token.
-func (k *kills) take(t *testing.T, d *Driver, ttl time.Duration) {
+func (k *kills) take(t *testing.T, d *store, ttl time.Duration) {
 	i := rand.IntN(len(k.leases))
 	req := request()
 	req.Name, req.TTL = fmt.Sprint("name", i), ttl

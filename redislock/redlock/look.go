@@ -14,41 +14,51 @@ import (
 // then. The writer renews the wish each time it looks. If it dies, the wish keeps
 // readers out for placeFor at most.
 
-// placeFor is how long a node remembers a place in its queue, or a wish, that is not renewed;
-// no longer than PLACES of enqueue.lua.
-func (s *search) placeFor() time.Duration { return min(s.req.TTL, 3*lookEvery) }
+// longestYield bounds the time in which waiters that are before another one should have proposed:
+// they may be gone, and the name free.
+const longestYield = 200 * time.Millisecond
 
-// look returns nil if a quorum of nodes is free for the lease.
-func (s *search) look(ctx context.Context) *failure {
-	f := s.lookOnce(ctx)
-	if f != nil && f.kind != final && s.readers && !s.wished {
-		f = s.lookOnce(ctx)
+// wishFor is how long a node remembers a wish that is not renewed. So a free name is kept from readers for no
+// longer than that.
+const wishFor = lookEvery + time.Second
+
+// placeFor is how long a node remembers a place in its queue that is not renewed; no longer than PLACES of enqueue.lua.
+func (l *lease) placeFor() time.Duration { return min(l.req.TTL, 3*lookEvery) }
+
+// look returns nil if a quorum of nodes is free for the lease, and it is the turn of this waiter to propose.
+func (l *lease) look(ctx context.Context) *failure {
+	f := l.lookOnce(ctx)
+	if f != nil && f.kind != final && l.readers && !l.wished {
+		f = l.lookOnce(ctx)
 	}
 	return f
 }
 
-func (s *search) lookOnce(ctx context.Context) *failure {
-	d := s.d
+func (l *lease) lookOnce(ctx context.Context) *failure {
+	d := l.d
 	if err := d.enter(ctx, wanting); err != nil {
 		return &failure{kind: final, err: err}
 	}
 	defer d.leave(wanting)
-	s.sent = driver.Now()
+	sent := driver.Now()
 	d.looks.Add(1)
 	v := new(view)
-	defer func() { s.saw(v.states) }()
-	switch err := s.read(ctx, v); {
-	case err != nil:
-		return &failure{kind: final, err: err}
-	case v.free >= d.quorum:
-		return s.yield(v.ahead)
+	defer func() { l.saw(v.states) }()
+	if err := l.read(ctx, v); err != nil {
+		return &failure{kind: final, err: err, sent: sent}
 	}
-	f := &failure{kind: held, waiters: v.waiters, after: d.quorumth(v.waits)}
-	if v.free+len(v.waits)-len(v.failed) >= d.quorum {
-		d.met.Store(true)
-	}
-	if len(v.failed) > len(d.members)-d.quorum {
-		f.kind, f.err = silent, v.failed.as(driver.ErrUnavailable, d, d.timeout(s.req.TTL))
+	f := &failure{kind: held, sent: sent, waiters: v.waiters, rank: v.rank, after: d.quorumth(v.waits)}
+	switch {
+	case len(v.failed) > len(d.members)-d.quorum:
+		f.kind, f.err = silent, v.failed.as(driver.ErrUnavailable, d, d.timeout(l.req.TTL))
+	case v.free < d.quorum:
+		f.holders = d.info(l.req.Name, v.states).Holders
+	case v.ahead == 0 || l.yielded:
+		l.yielded = false
+		return nil
+	default: // those that are before this one propose first, once: one that is gone does not hold up the others
+		l.yielded = true
+		f.rank, f.after = 0, min(time.Duration(v.ahead)*max(2*d.round(), time.Millisecond), longestYield)
 	}
 	return f
 }
@@ -59,14 +69,15 @@ type view struct {
 	waits   []time.Duration // of nodes that are not free
 	failed  misses          // they are not free, either
 	free    int
-	ahead   int // before the waiter, at free nodes
+	rank    int // of the waiter in the queue
+	ahead   int // before it, at free nodes
 	waiters int
 }
 
 // read asks all nodes, and returns as soon as it is certain whether a quorum is free.
-func (s *search) read(ctx context.Context, v *view) error {
-	d := s.d
-	answers, err := s.states()
+func (l *lease) read(ctx context.Context, v *view) error {
+	d := l.d
+	answers, err := l.states()
 	if err != nil {
 		return err
 	}
@@ -76,7 +87,7 @@ func (s *search) read(ctx context.Context, v *view) error {
 		}
 		select {
 		case a := <-answers:
-			s.add(v, a)
+			l.add(v, a)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-d.ctx.Done():
@@ -86,20 +97,20 @@ func (s *search) read(ctx context.Context, v *view) error {
 	return nil
 }
 
-func (s *search) add(v *view, a reading) {
+func (l *lease) add(v *view, a reading) {
 	if a.err != nil {
-		v.failed.add(s.d.members[a.node], a.err)
+		v.failed.add(l.d.members[a.node], a.err)
 		v.waits = append(v.waits, lookEvery)
 		return
 	}
 	st := a.states[0]
-	if s.standing != nil && len(st.Locks) == 1 && st.Locks[0].Lease == s.standing.lease {
+	if c := l.has.claim; c != nil && len(st.Locks) == 1 && st.Locks[0].Lease == c.lease {
 		st.Locks = nil // it was handed over to this waiter
 	}
 	v.states = append(v.states, st)
-	v.waiters = max(v.waiters, st.Waiters)
-	s.floor = max(s.floor, st.Floor)
-	if wait, shut := waitOf(st, s.req.Shared), s.closed[a.node].Sub(driver.Now()); wait > 0 {
+	v.waiters, v.rank = max(v.waiters, st.Waiters), max(v.rank, st.Ahead)
+	l.floor = max(l.floor, st.Floor)
+	if wait, shut := waitOf(st, l.req.Shared), l.closed[a.node].Sub(driver.Now()); wait > 0 {
 		v.waits = append(v.waits, wait)
 	} else if shut > 0 {
 		// This node grants nothing. Asking anyway would fail, and giving back
@@ -110,45 +121,29 @@ func (s *search) add(v *view, a reading) {
 	}
 }
 
-// longestYield bounds the time in which waiters that are before another one should have proposed:
-// they may be gone, and the name free.
-const longestYield = 200 * time.Millisecond
-
-// yield returns nil if it is the turn of this waiter to propose, where others are before it in the
-// queues of free nodes, as when many come at once. It lets them propose, once: one
-// that is gone does not hold up the others.
-func (s *search) yield(ahead int) *failure {
-	if ahead == 0 || s.yielded {
-		s.yielded = false
-		return nil
-	}
-	s.yielded = true
-	return &failure{kind: held, after: min(time.Duration(ahead)*max(2*s.d.round(), time.Millisecond), longestYield)}
-}
-
 // states asks all nodes for the state of the name. A waiter for an exclusive lease is in
 // their queues then, and leaves or renews its wish if readers were found.
-func (s *search) states() (<-chan reading, error) {
-	if s.req.Shared {
-		return s.d.read([]string{s.req.Name}, s.req.TTL, false), nil
+func (l *lease) states() (<-chan reading, error) {
+	if l.req.Shared {
+		return l.d.read([]string{l.req.Name}, l.req.TTL, false), nil
 	}
-	answers, err := s.enqueue()
-	if s.readers && err == nil {
-		s.wished = true
-		answers = s.want(s.placeFor())
+	answers, err := l.enqueue()
+	if l.readers && err == nil {
+		l.wished = true
+		answers = l.want(min(l.req.TTL, wishFor))
 	}
 	return answers, err
 }
 
 // want sends a wish to each node once the node has answered the wish before: the end of
 // a wish must not arrive before the wish.
-func (s *search) want(long time.Duration) <-chan reading {
-	w := nodewire.Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
-	answers := make(chan reading, len(s.d.members))
-	all := s.d.together(len(s.d.members), s.req.TTL, false)
-	for i, m := range s.d.members {
-		before, answered := s.wants[i], make(chan struct{})
-		s.wants[i] = answered
+func (l *lease) want(long time.Duration) <-chan reading {
+	w := nodewire.Wish{Name: l.req.Name, Who: l.req.Lease, For: long}
+	answers := make(chan reading, len(l.d.members))
+	all := l.d.together(len(l.d.members), l.req.TTL, false)
+	for i, m := range l.d.members {
+		before, answered := l.wants[i], make(chan struct{})
+		l.wants[i] = answered
 		send(m, all, func(ctx context.Context) (nodewire.State, error) {
 			if before != nil {
 				select {
@@ -166,35 +161,16 @@ func (s *search) want(long time.Duration) <-chan reading {
 }
 
 // saw records whether readers were found to keep a writer out.
-func (s *search) saw(states []nodewire.State) {
-	s.foreign = false
+func (l *lease) saw(states []nodewire.State) {
+	l.foreign = false
 	for _, st := range states {
-		s.foreign = s.foreign || len(st.Locks) > 0 && st.Locks[0].Record == ""
-		s.readers = s.readers || !s.req.Shared && len(st.Locks) > 0 && st.Locks[0].Shared
-	}
-}
-
-// giveUp leaves the queues and takes the wish away, and waits as long as a node may take
-// to answer, so that a waiter that has given up no longer keeps others out.
-func (s *search) giveUp() {
-	timer := time.NewTimer(s.d.graceOf(s.req.TTL))
-	defer timer.Stop()
-	var left <-chan ended
-	if c := s.standing; c != nil {
-		s.leave()
-		left = c.end("")
-	}
-	if s.wished {
-		taken := s.want(0)
-		awaitQuorum(s.d, taken, timer)
-	}
-	if left != nil {
-		awaitQuorum(s.d, left, timer)
+		l.foreign = l.foreign || len(st.Locks) > 0 && st.Locks[0].Record == ""
+		l.readers = l.readers || !l.req.Shared && len(st.Locks) > 0 && st.Locks[0].Shared
 	}
 }
 
 // awaitQuorum waits until a quorum has answered, or all if fewer were asked, or timer.
-func awaitQuorum[T any](d *Driver, answers <-chan T, timer *time.Timer) {
+func awaitQuorum[T any](d *store, answers <-chan T, timer *time.Timer) {
 	for range min(d.quorum, cap(answers)) {
 		select {
 		case <-answers:

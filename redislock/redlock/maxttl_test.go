@@ -19,9 +19,9 @@ func withMaxTTL(ttl time.Duration) *Options {
 	return opts
 }
 
-func openDriver(t testing.TB, url string, opts *Options) *Driver {
+func openDriver(t testing.TB, url string, opts *Options) *store {
 	t.Helper()
-	d, err := NewDriver(t.Context(), url, opts)
+	d, err := connect(t.Context(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

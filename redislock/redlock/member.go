@@ -39,7 +39,7 @@ var errBusy = errors.New("the node has too many requests to answer")
 // member is one node with what this participant knows of it.
 type member struct {
 	nodewire.Node
-	d *Driver
+	d *store
 
 	trip    atomic.Int64 // a round trip, about, in ns; 0 if not known
 	ignored atomic.Bool  // it is odd, and the log has said so

@@ -50,7 +50,7 @@ func (m misses) text(i int) string {
 
 // err returns the error of a request that a quorum has not answered:
 // ErrUnavailable if no node can have carried it out, else ErrUncertain.
-func (m misses) err(d *Driver, limit time.Duration) error {
+func (m misses) err(d *store, limit time.Duration) error {
 	kind := driver.ErrUnavailable
 	for _, n := range m {
 		if !errors.Is(n.err, driver.ErrUnavailable) {
@@ -66,7 +66,7 @@ func (n miss) silent() bool {
 
 // as is err for a known kind. If limit is not 0, it is the node timeout that has
 // passed.
-func (m misses) as(kind error, d *Driver, limit time.Duration) error {
+func (m misses) as(kind error, d *store, limit time.Duration) error {
 	if limit > 0 && slices.ContainsFunc(m, miss.silent) {
 		return fmt.Errorf("%w: %w: %d of %d nodes have not answered, and %d have to: %v; a node has %v to answer: if that is too short for the way to it, set NodeTimeout (?node_timeout=)",
 			kind, driver.ErrSilent, len(m), len(d.members), d.quorum, m, limit)

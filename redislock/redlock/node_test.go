@@ -243,9 +243,8 @@ func (m *master) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State,
 				})
 			}
 		}
-		if s = n.look(); !n.exclusive() {
-			s.Ahead = max(0, slices.IndexFunc(n.queue, func(w waiter) bool { return w.Lease == p.Lease }))
-		}
+		s = n.look()
+		s.Ahead = max(0, slices.IndexFunc(n.queue, func(w waiter) bool { return w.Lease == p.Lease }))
 	})
 	if err != nil {
 		return nodewire.State{}, err

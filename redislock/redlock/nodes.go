@@ -53,7 +53,7 @@ func (o *Options) maxTTL() time.Duration { return cmp.Or(o.MaxTTL, pawl.DefaultT
 
 // checkNodes asks all nodes for their state. A node that cannot be one of N independent
 // masters counts as down; the error says why if no quorum is left.
-func (d *Driver) checkNodes(ctx context.Context) error {
+func (d *store) checkNodes(ctx context.Context) error {
 	failed, odd, alive, unused := d.sorted(d.statuses(ctx))
 	if len(odd) > len(d.members)-d.quorum {
 		return fmt.Errorf("redlock: %s: %w", odd[0].addr, odd[0].err)
@@ -72,7 +72,7 @@ func (d *Driver) checkNodes(ctx context.Context) error {
 
 // sorted sorts the nodes by their states: those that do not answer, and of them the odd ones; those that are good, and of
 // them the ones that nobody has used.
-func (d *Driver) sorted(all []Status) (failed, odd misses, alive, unused []*redisNode) {
+func (d *store) sorted(all []Status) (failed, odd misses, alive, unused []*redisNode) {
 	runs := make(map[string]string)
 	for i, s := range all {
 		m := d.members[i]
@@ -119,7 +119,7 @@ func isOdd(err error) bool {
 }
 
 // bless blesses nodes that nobody has used; see redislock.Options.AssumeNew.
-func (d *Driver) bless(ctx context.Context, nodes []*redisNode) error {
+func (d *store) bless(ctx context.Context, nodes []*redisNode) error {
 	errs := make(chan error, len(nodes))
 	for _, n := range nodes {
 		go func() { errs <- n.router.Bless(ctx) }()
@@ -133,7 +133,7 @@ func (d *Driver) bless(ctx context.Context, nodes []*redisNode) error {
 
 // recordPattern records the pattern at nodes of which none has another one. Not before all have
 // been asked: a client that is refused must leave no record.
-func (d *Driver) recordPattern(ctx context.Context, nodes []*redisNode) error {
+func (d *store) recordPattern(ctx context.Context, nodes []*redisNode) error {
 	if d.layout.Pattern == "" {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (d *Driver) recordPattern(ctx context.Context, nodes []*redisNode) error {
 // nodes. It waits for ConnectTimeout at most, and once a quorum has answered no more
 // than a node timeout for the others. A node that answers and counts as down all the same
 // has an error that says why.
-func (d *Driver) Nodes(ctx context.Context) []Status {
+func (d *store) Nodes(ctx context.Context) []Status {
 	all := d.statuses(ctx)
 	for i, s := range all {
 		if r, ok := d.members[i].Node.(*redisNode); ok && s.Err == nil {
@@ -172,7 +172,7 @@ func (d *Driver) Nodes(ctx context.Context) []Status {
 	return all
 }
 
-func (d *Driver) statuses(ctx context.Context) []Status {
+func (d *store) statuses(ctx context.Context) []Status {
 	ctx, cancel := context.WithTimeout(ctx, d.connect)
 	defer cancel()
 	type numbered struct {
@@ -222,8 +222,8 @@ func (d *Driver) statuses(ctx context.Context) []Status {
 
 // Describe implements driver.Store. The store grants nothing while so many nodes
 // are in quarantine that no quorum is left.
-func (d *Driver) Describe(ctx context.Context) (*driver.StoreInfo, error) {
-	if err := d.usable(ctx, nil); err != nil {
+func (d *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
+	if err := d.usable(ctx); err != nil {
 		return nil, err
 	}
 	info, waits := &driver.StoreInfo{}, []time.Duration(nil)

@@ -52,7 +52,7 @@ func TestOddNode(t *testing.T) {
 			opts := withMaxTTL(2 * time.Second)
 			f := startFleet(t, 3, opts)
 			before := openDriver(t, f.url(), opts)
-			use := func(d *Driver, what string) {
+			use := func(d *store, what string) {
 				t.Helper()
 				g, err := d.TryAcquire(t.Context(), lasting("job", time.Second))
 				if err != nil {
@@ -77,7 +77,7 @@ func TestOddNode(t *testing.T) {
 			}
 			logged := *opts
 			logged.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			d, err := NewDriver(t.Context(), named.url(), &logged)
+			d, err := connect(t.Context(), named.url(), &logged)
 			if err != nil {
 				t.Fatalf("Open beside an odd node: %v", err)
 			}
@@ -137,7 +137,7 @@ func TestOddQuorum(t *testing.T) {
 	}
 	replicaOf(f[1], f[0])
 	replicaOf(f[2], f[0])
-	if _, err := NewDriver(t.Context(), f.url(), opts); !errors.Is(err, ErrNotIndependent) || !strings.Contains(err.Error(), f[1].Addr) {
+	if _, err := connect(t.Context(), f.url(), opts); !errors.Is(err, ErrNotIndependent) || !strings.Contains(err.Error(), f[1].Addr) {
 		t.Errorf("Open with two replicas = %v; want ErrNotIndependent", err)
 	}
 	f[1].do("replicaof", "no", "one")
@@ -158,7 +158,7 @@ func TestTwoSpellings(t *testing.T) {
 		errs := make(chan error)
 		for _, url := range urls {
 			go func() {
-				d, err := NewDriver(t.Context(), url, opts)
+				d, err := connect(t.Context(), url, opts)
 				if err == nil {
 					defer d.Close()
 					var g *grant

@@ -46,7 +46,7 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return openInto(ctx, url, opts, &own) }, &own)
 }
 
-// openInto is NewDriver, and notes in own what the URL says.
+// openInto is NewStore, and notes in own what the URL says.
 func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options) (driver.Store, error) {
 	d, o, err := open(ctx, url, opts)
 	if o != nil {
@@ -55,17 +55,21 @@ func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options)
 	if err != nil {
 		return nil, err
 	}
-	return d.Wire(), nil
+	return d, nil
 }
 
-// NewDriver returns the driver of a client of the N masters at url, for callers that
+// NewStore returns the wire of a client of the N masters at url, for callers that
 // wrap it before they pass it to pawl.New. Its errors are those of Open.
-func NewDriver(ctx context.Context, url string, opts *Options) (*Driver, error) {
+func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
+	return openInto(ctx, url, opts, new(pawl.Options))
+}
+
+func connect(ctx context.Context, url string, opts *Options) (*store, error) {
 	d, _, err := open(ctx, url, opts)
 	return d, err
 }
 
-func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, error) {
+func open(ctx context.Context, url string, opts *Options) (*store, *Options, error) {
 	opts, places, err := parseURL(url, orDefault(opts))
 	if err != nil {
 		return nil, nil, fmt.Errorf("redlock: %w", err)
@@ -93,7 +97,7 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 		return nil, opts, err
 	}
 	enroll(nodes, opts.quorum(len(addrs)))
-	d, err := NewDriverFor(ctx, nodes, opts)
+	d, err := newStore(ctx, nodes, opts)
 	return d, opts, err
 }
 
@@ -314,7 +318,7 @@ func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Opti
 }
 
 func eachNode(ctx context.Context, op, url string, opts *Options, f func(*cluster.Cluster, context.Context) error) error {
-	d, err := NewDriver(ctx, url, opts)
+	d, err := connect(ctx, url, opts)
 	if err != nil {
 		return &pawl.Error{Op: op, Err: err}
 	}

@@ -94,7 +94,7 @@ func TestOpen(t *testing.T) {
 		t.Error(err)
 	}
 	f[2].kill()
-	if _, err := NewDriver(t.Context(), f.url(), opts); !errors.Is(err, pawl.ErrUnavailable) {
+	if _, err := connect(t.Context(), f.url(), opts); !errors.Is(err, pawl.ErrUnavailable) {
 		t.Errorf("NewDriver with two of three down = %v; want ErrUnavailable", err)
 	}
 	early, err := Open(t.Context(), f.url(), opts)
@@ -139,7 +139,7 @@ func TestLeastRights(t *testing.T) {
 	}
 	url := strings.Replace(f.url(), "://", "://app:s3cret@", 1)
 	grant(leastRights)
-	d, err := NewDriver(t.Context(), url, opts)
+	d, err := connect(t.Context(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestLeastRights(t *testing.T) {
 			continue // not asked for at first, or not needed
 		}
 		grant(append(append([]string{}, leastRights[:i]...), leastRights[i+1:]...))
-		_, err := NewDriver(t.Context(), url, opts)
+		_, err := connect(t.Context(), url, opts)
 		if err == nil || !strings.Contains(err.Error(), right) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("Open without the right %s = %v; want an error that names it", right, err)
 		}
@@ -165,7 +165,7 @@ func TestLeastRights(t *testing.T) {
 		d.Close()
 	}
 	grant(leastRights, "resetkeys", "~other:*")
-	if _, err := NewDriver(t.Context(), url, opts); err == nil || !strings.Contains(err.Error(), "~pawl:redlock:* &pawl:redlock:client:*") {
+	if _, err := connect(t.Context(), url, opts); err == nil || !strings.Contains(err.Error(), "~pawl:redlock:* &pawl:redlock:client:*") {
 		t.Errorf("Open without the keys = %v; want an error that names them", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestOpenBesideADeafNode(t *testing.T) {
 	opts.ConnectTimeout = 2 * time.Minute
 	addr, ended := fullAddr(t), make(chan error, 1)
 	go func() {
-		d, err := NewDriver(t.Context(), f.url()+","+addr, opts)
+		d, err := connect(t.Context(), f.url()+","+addr, opts)
 		if err == nil {
 			err = d.Close()
 		}

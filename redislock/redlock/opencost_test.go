@@ -15,7 +15,7 @@ func TestCostOfOpen(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3, patient())
 	open := func() {
-		d, err := NewDriver(t.Context(), f.url(), patient())
+		d, err := connect(t.Context(), f.url(), patient())
 		if err != nil {
 			t.Fatal(err)
 		}

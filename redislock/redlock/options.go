@@ -55,8 +55,8 @@ func orDefault(opts *Options) *Options {
 	return &own
 }
 
-func newClient(d *Driver, opts *Options) (*pawl.Client, error) {
-	c, err := pawl.New(d.Wire(), &orDefault(opts).Options.Options)
+func newClient(d *store, opts *Options) (*pawl.Client, error) {
+	c, err := pawl.New(d, &orDefault(opts).Options.Options)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

@@ -22,15 +22,15 @@ const longestRound = claimFor / 4
 
 // round returns how long a round takes, about: whoever has asked lingers for as long as the
 // quorum took. It is 0 if no node has answered yet.
-func (d *Driver) round() time.Duration { return min(2*d.trip(), longestRound) }
+func (d *store) round() time.Duration { return min(2*d.trip(), longestRound) }
 
 // patience returns how long to wait for nodes that have not answered while others have, where nothing is lost by going on
 // without them.
-func (d *Driver) patience() time.Duration { return max(d.round(), 5*time.Millisecond) }
+func (d *store) patience() time.Duration { return max(d.round(), 5*time.Millisecond) }
 
 // lull returns a random delay for a client that had a split vote for the nth time (from
 // 1), or that was woken (n = 0), when there are so many waiters.
-func (d *Driver) lull(n, waiters int, ttl time.Duration) time.Duration {
+func (d *store) lull(n, waiters int, ttl time.Duration) time.Duration {
 	if n == 0 && waiters < 2 {
 		return 0
 	}
@@ -49,7 +49,7 @@ func (d *Driver) lull(n, waiters int, ttl time.Duration) time.Duration {
 }
 
 // upTo returns a random duration up to width. d.mu is held.
-func (d *Driver) upTo(width time.Duration) time.Duration {
+func (d *store) upTo(width time.Duration) time.Duration {
 	if width <= 0 {
 		return 0
 	}
@@ -57,42 +57,31 @@ func (d *Driver) upTo(width time.Duration) time.Duration {
 }
 
 // jitter returns a duration between half of pause and pause.
-func (d *Driver) jitter(pause time.Duration) time.Duration {
+func (d *store) jitter(pause time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return pause/2 + d.upTo(pause/2)
 }
 
-// sleep returns after pause, or with an error when ctx or the driver ends.
-func (d *Driver) sleep(ctx context.Context, pause time.Duration) error {
-	_, err := d.await(ctx, nil, pause)
-	return err
-}
-
-// await is sleep that a wake ends early.
-func (d *Driver) await(ctx context.Context, wake <-chan struct{}, pause time.Duration) (woken bool, err error) {
+// sleep returns after pause, or with an error when ctx or the store ends.
+func (d *store) sleep(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
-	case <-wake:
-		return true, nil
 	case <-timer.C:
-		return false, nil
+		return nil
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return ctx.Err()
 	case <-d.ctx.Done():
-		return false, unavailable(errClosed)
+		return unavailable(errClosed)
 	}
 }
 
 // now returns the wall clock in microseconds.
-func (d *Driver) now() uint64 { return uint64(max(d.clock().UnixMicro(), 1)) }
-
-// OnNews calls f with what is told of the nodes.
-func (d *Driver) OnNews(f func(driver.News)) { d.news.To(f) }
+func (d *store) now() uint64 { return uint64(max(d.clock().UnixMicro(), 1)) }
 
 // tellShut says, once a minute, that nodes grant nothing.
-func (d *Driver) tellShut(nodes int, left time.Duration) {
+func (d *store) tellShut(nodes int, left time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := driver.Now()
@@ -100,5 +89,6 @@ func (d *Driver) tellShut(nodes int, left time.Duration) {
 		return
 	}
 	d.warned = now
-	d.news.Put(driver.News{Server: fmt.Sprintf("%d of %d nodes", nodes, len(d.members)), Closed: left})
+	d.events.Put(driver.Event{Kind: driver.Told,
+		News: driver.News{Server: fmt.Sprintf("%d of %d nodes", nodes, len(d.members)), Closed: left}})
 }

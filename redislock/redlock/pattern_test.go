@@ -67,10 +67,10 @@ func TestPattern(t *testing.T) {
 	if err := g.Release(t.Context()); err != nil {
 		t.Errorf("Release = %v", err)
 	}
-	if _, err := NewDriver(t.Context(), f.url(), patient()); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "lock:*") {
+	if _, err := connect(t.Context(), f.url(), patient()); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "lock:*") {
 		t.Errorf("a client without the pattern: %v; want ErrDisagree", err)
 	}
-	other, err := NewDriver(t.Context(), f.url()+"?pattern=lock:*", patient())
+	other, err := connect(t.Context(), f.url()+"?pattern=lock:*", patient())
 	if err != nil {
 		t.Fatalf("a client with the pattern in its URL: %v", err)
 	}
@@ -88,7 +88,7 @@ func TestPatternIsRecordedByWhoMayUseIt(t *testing.T) {
 	f[2].do("set", "pawl:redlock:pattern", "other:*")
 	opts := patient()
 	opts.Pattern = "lock:*"
-	if _, err := NewDriver(t.Context(), f.url(), opts); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "other:*") {
+	if _, err := connect(t.Context(), f.url(), opts); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "other:*") {
 		t.Errorf("NewDriver = %v; want ErrDisagree", err)
 	}
 	for i, s := range f[:1] {

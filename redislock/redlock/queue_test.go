@@ -26,7 +26,7 @@ func TestHandOver(t *testing.T) {
 			all := masters(n)
 			wan(all, way, uint64(n))
 			var g *grant = try(t, start(t, all, nil))
-			var ds []*Driver
+			var ds []*store
 			var got []<-chan *grant
 			for range waiters {
 				d := start(t, all, nil)
@@ -133,61 +133,8 @@ func TestOrderOfPlaces(t *testing.T) {
 	})
 }
 
-// TestTurnCountsFromTheRequest: a vote is trusted from the sending of the request that it follows, not from that
-// of a later one, nor from its coming.
-func TestTurnCountsFromTheRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := &turn{quorum: 2, wake: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
-		first := driver.Now()
-		old := tr.asks()
-		time.Sleep(300 * time.Millisecond)
-		now := tr.asks()
-		time.Sleep(300 * time.Millisecond)
-		tr.told(nodewire.Message{Lease: "x", Token: 7, Seq: now, Run: "one"})
-		tr.told(nodewire.Message{Lease: "x", Token: 7, Seq: old, Run: "two"})
-		token, until, ok := tr.won(10 * time.Second)
-		if want := trust(first, claimFor); !ok || token != 7 || until != want {
-			t.Errorf("won = %d, %v, %t; want 7, %v", token, until-want, ok, want)
-		}
-		if _, until, _ = tr.won(100 * time.Millisecond); until != trust(first, 100*time.Millisecond) {
-			t.Error("a claim is longer than the TTL")
-		}
-		// Of another server, another token, a request that was not made.
-		for _, m := range []nodewire.Message{{Token: 9, Seq: now, Run: "one"}, {Token: 9, Seq: now, Run: "one"}, {Token: 8, Seq: now, Run: "two"}, {Token: 9, Seq: 2, Run: "two"}} {
-			tr.told(m)
-			if token, _, ok := tr.won(time.Second); ok && token == 9 {
-				t.Errorf("%+v has made a quorum", m)
-			}
-		}
-		tr.told(nodewire.Message{Token: 9, Seq: now, Run: "two"})
-		if token, _, ok := tr.won(time.Second); !ok || token != 9 {
-			t.Errorf("won = %d, %t; want 9", token, ok)
-		}
-	})
-}
-
-// TestSettled: a waiter that has votes waits for no more once a quorum has voted, or a node has told
-// that the name may be free there.
-func TestSettled(t *testing.T) {
-	for _, votes := range []bool{true, false} {
-		tr := &turn{quorum: 2, wake: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
-		m := nodewire.Message{Token: 7, Seq: tr.asks(), Run: "one"}
-		tr.told(m)
-		if len(tr.settled) > 0 || !tr.voted() {
-			t.Error("settled by one vote")
-		}
-		if m.Run = "two"; !votes {
-			m.Token = 0
-		}
-		tr.told(m)
-		if len(tr.settled) == 0 {
-			t.Errorf("not settled by %+v", m)
-		}
-	}
-}
-
 // TestLateTurn: a waiter that hears of its turn when little is left of the claim, or whose caller
-// does not renew, proposes.
+// does not renew, asks for more time.
 func TestLateTurn(t *testing.T) {
 	for _, late := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -213,8 +160,8 @@ func TestLateTurn(t *testing.T) {
 				t.Fatal(err)
 			}
 			next := <-got
-			if rounds := d.Stats().Rounds - before; rounds != 1 {
-				t.Errorf("late %t: %d rounds of proposals; want one", late, rounds)
+			if rounds := d.Stats().Rounds - before; rounds != 0 {
+				t.Errorf("late %t: %d rounds of proposals; want none", late, rounds)
 			}
 			if left := next.until.Sub(driver.Now()); left < 9*time.Second {
 				t.Errorf("late %t: it is trusted for %v; want the TTL", late, left)

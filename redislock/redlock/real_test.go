@@ -16,22 +16,22 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 )
 
-// participant is a driver with links that can be cut.
-type participant struct {
-	*Driver
+// through is a store with links that can be cut.
+type through struct {
+	*store
 	links []*drivertest.Link
 }
 
 // openThrough opens a participant. It is closed when the test ends, also if it was "crashed".
-func openThrough(t testing.TB, f fleet, opts *Options) *participant {
+func openThrough(t testing.TB, f fleet, opts *Options) *through {
 	t.Helper()
 	return openSlow(t, f, opts, 0)
 }
 
 // openSlow is openThrough with links over which a round trip takes trip.
-func openSlow(t testing.TB, f fleet, opts *Options, trip time.Duration) *participant {
+func openSlow(t testing.TB, f fleet, opts *Options, trip time.Duration) *through {
 	t.Helper()
-	p := new(participant)
+	p := new(through)
 	var addrs []string
 	for _, s := range f {
 		link := drivertest.SlowTo(t, s.Addr, trip)
@@ -43,14 +43,14 @@ func openSlow(t testing.TB, f fleet, opts *Options, trip time.Duration) *partici
 		own.TTL, own.NodeTimeout = own.MaxTTL, own.MaxTTL/10
 	}
 	var err error
-	if p.Driver, err = NewDriver(context.Background(), "redlock://"+strings.Join(addrs, ","), &own); err != nil {
+	if p.store, err = connect(context.Background(), "redlock://"+strings.Join(addrs, ","), &own); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
 	return p
 }
 
-func (p *participant) set(f drivertest.Fault) {
+func (p *through) set(f drivertest.Fault) {
 	for _, l := range p.links {
 		l.Set(f)
 	}
@@ -70,18 +70,12 @@ func (s *redis) left(prefix string) (keys []string) {
 
 const suiteTTL = 5 * time.Second
 
-// realWire is the wire of a participant with links that can be cut.
-type realWire struct {
-	driver.Store
-	p *participant
-}
-
 // harness is for n servers. Those that were restarted grant nothing for maxTTL.
 func harness(n int, maxTTL time.Duration) wiretest.Harness {
 	opts := &Options{NodeTimeout: time.Second}
 	opts.MaxTTL, opts.TTL = maxTTL, suiteTTL
 	return wiretest.Harness{
-		Except: unmoved,
+		Except: except,
 		Start: func(t testing.TB) wiretest.Service {
 			_, s := serviceOf(t, n, opts)
 			return s
@@ -99,11 +93,10 @@ func serviceOf(t testing.TB, n int, opts *Options) (fleet, wiretest.Service) {
 	f.name(t, opts)
 	return f, wiretest.Service{
 		Open: func(t testing.TB) driver.Store {
-			p := openThrough(t, f, opts)
-			return &realWire{p.Wire(), p}
+			return openThrough(t, f, opts)
 		},
 		Crash: func(_ testing.TB, s driver.Store) {
-			for _, l := range s.(*realWire).p.links {
+			for _, l := range s.(*through).links {
 				l.Close()
 			}
 		},
@@ -112,8 +105,8 @@ func serviceOf(t testing.TB, n int, opts *Options) (fleet, wiretest.Service) {
 				s.restart()
 			}
 		},
-		Cut:  func(_ testing.TB, s driver.Store) { s.(*realWire).p.set(drivertest.BlackHole) },
-		Heal: func(_ testing.TB, s driver.Store) { s.(*realWire).p.set(drivertest.Healthy) },
+		Cut:  func(_ testing.TB, s driver.Store) { s.(*through).set(drivertest.BlackHole) },
+		Heal: func(_ testing.TB, s driver.Store) { s.(*through).set(drivertest.Healthy) },
 		Left: func(_ testing.TB, prefix string) (keys []string) {
 			for _, s := range f {
 				keys = append(keys, s.left(prefix)...)

@@ -64,7 +64,7 @@ func largest(states []nodewire.State) counted {
 
 // info describes a name from its states at these nodes. Its holder is the lease with
 // the most nodes. If that is shared, so are the other leases that may have a quorum.
-func (d *Driver) info(name string, states []nodewire.State) *driver.Info {
+func (d *store) info(name string, states []nodewire.State) *driver.Info {
 	i := &driver.Info{Name: name, Holders: []driver.Held{}}
 	for _, s := range states {
 		i.Token = max(i.Token, driver.Token(s.Floor))
@@ -83,7 +83,7 @@ func (d *Driver) info(name string, states []nodewire.State) *driver.Info {
 }
 
 // mayHaveQuorum reports whether a lease has a quorum if the nodes that were not heard have it, too.
-func (d *Driver) mayHaveQuorum(l counted, states []nodewire.State) bool {
+func (d *store) mayHaveQuorum(l counted, states []nodewire.State) bool {
 	return l.n+len(d.members)-len(states) >= d.quorum
 }
 

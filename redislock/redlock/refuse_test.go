@@ -35,7 +35,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, err := NewDriverFor(t.Context(), nodes(c.all), &c.opts)
+				d, err := newStore(t.Context(), nodes(c.all), &c.opts)
 				if d != nil || err == nil || errors.Is(err, driver.ErrUnavailable) {
 					t.Fatalf("NewDriverFor = %v; want a refusal", err)
 				}
@@ -57,7 +57,7 @@ func TestOpenNeedsAQuorum(t *testing.T) {
 				for _, m := range all[:down] {
 					m.set(always(fault{refused: true}))
 				}
-				d, err := NewDriverFor(t.Context(), nodes(all), nil)
+				d, err := newStore(t.Context(), nodes(all), nil)
 				if d != nil {
 					defer d.Close()
 				}

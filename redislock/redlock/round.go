@@ -13,7 +13,7 @@ import (
 
 // tally is the count of one round of proposals.
 type tally struct {
-	d       *Driver
+	d       *store
 	timeout time.Duration
 	open    int              // nodes that have not answered
 	heard   []bool           // which have, by index
@@ -124,7 +124,7 @@ func (t *tally) forExtension() verdict {
 
 // count adds up the answers to proposals that were sent now, until decide knows the verdict, or ctx or the
 // driver ends.
-func (d *Driver) count(ctx context.Context, shared bool, answers <-chan answer, ttl time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
+func (d *store) count(ctx context.Context, shared bool, answers <-chan answer, ttl time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
 	t := &tally{d: d, shared: shared, timeout: d.timeout(ttl), open: len(d.members), heard: make([]bool, len(d.members))}
 	sent := driver.Now()
 	n := len(d.members)

@@ -74,7 +74,7 @@ func startFleet(t testing.TB, n int, opts *Options, args ...string) fleet {
 // later.
 func (f fleet) name(t testing.TB, opts *Options) {
 	t.Helper()
-	d, err := NewDriver(context.Background(), f.url(), opts)
+	d, err := connect(context.Background(), f.url(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func reader() *driver.Request {
 	return req
 }
 
-func tryShared(t *testing.T, d *Driver) *grant {
+func tryShared(t *testing.T, d *store) *grant {
 	t.Helper()
 	g, err := d.TryAcquire(t.Context(), reader())
 	if err != nil {
@@ -31,7 +31,7 @@ func tryShared(t *testing.T, d *Driver) *grant {
 }
 
 // refused checks that d does not get what req asks for.
-func refused(t *testing.T, d *Driver, req *driver.Request) {
+func refused(t *testing.T, d *store, req *driver.Request) {
 	t.Helper()
 	if g, err := d.TryAcquire(t.Context(), req); g != nil || !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("TryAcquire (shared %t) = %v, %v; want ErrHeld", req.Shared, g, err)
@@ -40,7 +40,7 @@ func refused(t *testing.T, d *Driver, req *driver.Request) {
 }
 
 // acquire waits in the background.
-func acquire(ctx context.Context, d *Driver, req *driver.Request) <-chan *grant {
+func acquire(ctx context.Context, d *store, req *driver.Request) <-chan *grant {
 	got := make(chan *grant, 1)
 	go func() {
 		g, _ := d.Acquire(ctx, req)

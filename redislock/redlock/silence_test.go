@@ -116,7 +116,7 @@ func TestPaceAtSilentNodes(t *testing.T) {
 
 // newOn returns a pawl client on masters.
 func newOn(ctx context.Context, all []*master, opts *Options) (*pawl.Client, error) {
-	d, err := NewDriverFor(ctx, nodes(all), opts)
+	d, err := newStore(ctx, nodes(all), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +207,7 @@ func TestNeverAnswered(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			all := masters(3)
 			d := start(t, all, nil)
-			d.met.Store(false)
-			locks, err := pawl.New(d.Wire(), nil)
+			locks, err := pawl.New(d, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -60,7 +60,7 @@ func TestSilentNode(t *testing.T) {
 	})
 }
 
-func tryReq(t *testing.T, d *Driver) *grant {
+func tryReq(t *testing.T, d *store) *grant {
 	t.Helper()
 	g, err := d.TryAcquire(t.Context(), request())
 	if err != nil {

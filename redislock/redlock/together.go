@@ -36,7 +36,7 @@ type sending struct {
 
 // together returns what n requests have in common, which are sent now, about a lease with the TTL. If they are renewals
 // nobody is in a hurry to give a node up: another renewal is sent beside one without an answer.
-func (d *Driver) together(n int, ttl time.Duration, timed bool) *together {
+func (d *store) together(n int, ttl time.Duration, timed bool) *together {
 	now := driver.Now()
 	t := &together{timed: timed, limit: d.timeout(ttl), end: now.Add(d.last(ttl)), looked: now, left: n}
 	if timed && d.fixed == 0 {

@@ -23,7 +23,7 @@ const (
 
 // timeout returns for how long a node may answer nothing while a lease with the TTL needs it: so briefly that
 // a renewal can be tried again.
-func (d *Driver) timeout(ttl time.Duration) time.Duration {
+func (d *store) timeout(ttl time.Duration) time.Duration {
 	if d.fixed > 0 {
 		return min(d.fixed, ttl)
 	}
@@ -31,10 +31,10 @@ func (d *Driver) timeout(ttl time.Duration) time.Duration {
 }
 
 // last returns how long a node that answers other requests may take for one.
-func (d *Driver) last(ttl time.Duration) time.Duration { return max(d.timeout(ttl), ttl/2) }
+func (d *store) last(ttl time.Duration) time.Duration { return max(d.timeout(ttl), ttl/2) }
 
 // graceOf returns how long to wait for the nodes that have not answered when a quorum has.
-func (d *Driver) graceOf(ttl time.Duration) time.Duration {
+func (d *store) graceOf(ttl time.Duration) time.Duration {
 	if d.fixed > 0 {
 		return min(d.fixed, ttl)
 	}
@@ -47,7 +47,7 @@ func graceAfter(ttl, trips time.Duration) time.Duration {
 
 // trip returns the round trip to the last node of the nearest quorum, about; 0 if it is not
 // known.
-func (d *Driver) trip() time.Duration {
+func (d *store) trip() time.Duration {
 	all := make([]time.Duration, len(d.members))
 	for i, m := range d.members {
 		all[i] = time.Duration(m.trip.Load())
@@ -67,7 +67,7 @@ func (m *member) timed(began driver.Instant, err *error) {
 
 // grace returns how long to wait for the nodes that have not answered: a grace, or only least if
 // all of them are silent.
-func (d *Driver) grace(heard []bool, least time.Duration) time.Duration {
+func (d *store) grace(heard []bool, least time.Duration) time.Duration {
 	for i, m := range d.members {
 		if !heard[i] && !m.quiet() {
 			return d.graceOf(d.ttl)
@@ -78,4 +78,4 @@ func (d *Driver) grace(heard []bool, least time.Duration) time.Duration {
 
 // behind returns the channel that ends the wait for nodes that have not answered, once
 // a quorum has.
-func (d *Driver) behind(heard []bool) <-chan time.Time { return time.After(d.grace(heard, 0)) }
+func (d *store) behind(heard []bool) <-chan time.Time { return time.After(d.grace(heard, 0)) }

@@ -100,7 +100,7 @@ func TestSilentMinorityCostsOneNodeTimeout(t *testing.T) {
 			}
 			began = driver.Now()
 		}
-		d, err := NewDriverFor(t.Context(), nodes(all), nil)
+		d, err := newStore(t.Context(), nodes(all), nil)
 		did("Open", limit)
 		if err != nil {
 			t.Fatal(err)
@@ -143,11 +143,17 @@ func TestHungMajority(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer locks.Close()
+		if lease, err := locks.TryAcquire(t.Context(), name); err != nil { // so that it has answered
+			t.Fatal(err)
+		} else if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		hang := func(f func(string) fault) {
 			for _, m := range all[2:] {
 				m.set(f)
 			}
 		}
+		time.Sleep(time.Millisecond)
 		hang(always(fault{lost: true}))
 		began := driver.Now()
 		_, err = locks.TryAcquire(t.Context(), name)

@@ -32,7 +32,7 @@ func stream(t *testing.T, n int, least time.Duration, wishes bool) {
 	opts := &Options{NodeTimeout: time.Second}
 	ctx, stop := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
-	var ds []*Driver
+	var ds []*store
 	for i := range readers {
 		d := start(t, all, opts)
 		ds = append(ds, d)
@@ -61,7 +61,7 @@ func stream(t *testing.T, n int, least time.Duration, wishes bool) {
 			ns = append(ns, deaf{m})
 		}
 	}
-	writer, err := NewDriverFor(t.Context(), ns, opts)
+	writer, err := newStore(t.Context(), ns, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,15 +176,15 @@ func TestWishOfTheDead(t *testing.T) {
 			ns = append(ns, link{m, l})
 		}
 		var err error
-		if l.Driver, err = NewDriverFor(t.Context(), ns, nil); err != nil {
+		if l.store, err = newStore(t.Context(), ns, nil); err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		defer l.party().Close()
 		d := start(t, all, nil)
 		tryShared(t, d)
 
 		ctx, cancel := context.WithCancel(t.Context())
-		got := acquire(ctx, l.Driver, request())
+		got := acquire(ctx, l.store, request())
 		time.Sleep(time.Second)
 		refused(t, d, reader())
 		waiting := acquire(t.Context(), d, reader())
@@ -199,7 +199,7 @@ func TestWishOfTheDead(t *testing.T) {
 		tryShared(t, d).Release(t.Context())
 
 		ctx, cancel = context.WithCancel(t.Context())
-		got = acquire(ctx, l.Driver, request())
+		got = acquire(ctx, l.store, request())
 		time.Sleep(time.Second)
 		refused(t, d, reader())
 		l.setCut(true)

@@ -4,7 +4,7 @@
 -- Gets: now, beyond of guard.lua; common.lua. Its rest, state.lua.
 -- KEYS: epoch, lock, floor, what marks the lease as ended, listeners, wishes
 -- ARGV: what the record of the set of nodes begins with, or ''; lease, place, token, number of the request, ttl ms, client, record, for how many ms that is remembered or 0
--- Returns {1, how many are before the lease in the queue, or 0 if one lease has the lock, and as add says}, or {-1}, {-5, ttl} or {-6, record} as propose does
+-- Returns {1, how many are before the lease in the queue, and as add says}, or {-1}, {-5, ttl} or {-6, record} as propose does
 
 local epoch, lock, floor, mark, listeners, wishes = unpack(KEYS)
 local head, lease, place, token, seq, ttl, client, record, remember = unpack(ARGV)
@@ -28,9 +28,9 @@ elseif not news and not owned(value, lease) then
   end
 end
 if value and redis.call('EXISTS', listeners, wishes) == 0 then
-  return {1, 0, 1, 0, last or '', redis.call('ZCARD', queue), 0, 0, value, redis.call('PTTL', lock)}
+  return {1, redis.call('ZRANK', queue, lease) or 0, 1, 0, last or '', redis.call('ZCARD', queue), 0, 0, value, redis.call('PTTL', lock)}
 end
 
 -- with state.lua: The rest, with readers or without a lock.
 local at = now()
-return add({1, not value and redis.call('ZRANK', queue, lease) or 0}, lock, value, value and {} or scored(lock, at), 16, last, listeners, wishes, at)
+return add({1, redis.call('ZRANK', queue, lease) or 0}, lock, value, value and {} or scored(lock, at), 16, last, listeners, wishes, at)

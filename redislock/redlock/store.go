@@ -24,8 +24,10 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
-// Driver is one participant.
-type Driver struct {
+// store is the wire to N masters.
+type store struct {
+	driver.Basic // Hear: a client hears what concerns it from the beginning
+
 	members   []*member
 	every     []int // their indexes
 	quorum    int
@@ -37,7 +39,7 @@ type Driver struct {
 	connect   time.Duration // how long a node may take to report its state
 	clock     func() time.Time
 	log       *slog.Logger // may be nil
-	news      storekit.Outbox[driver.News]
+	events    storekit.Outbox[driver.Event]
 	assumeNew bool // see redislock.Options
 
 	ctx    context.Context // ends with Close
@@ -48,7 +50,6 @@ type Driver struct {
 	gate gate
 
 	grants, rounds, splits, looks atomic.Int64
-	met                           atomic.Bool // a quorum of nodes has answered
 
 	jobs chan func()  // for those that have nothing to do
 	idle atomic.Int32 // how many there are, or have been
@@ -57,10 +58,8 @@ type Driver struct {
 	closed  bool
 	work    sync.WaitGroup // Add under mu, while not closed
 	random  *rand.Rand
-	held    map[string]*grant     // by lease; those to notify of their end
-	waiting map[string]*turn      // by lease; those in the queues
-	handed  map[string]handedOver // by name
-	warned  driver.Instant        // when closed nodes were last reported
+	waiting map[string]*turn // by the id of the claim; those in the queues
+	warned  driver.Instant   // when closed nodes were last reported
 }
 
 var (
@@ -74,12 +73,21 @@ var (
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }
 
-// NewDriverFor returns the driver of a client on nodes, which its Close closes. If the
+// NewStoreOn returns the wire of a client on nodes, for the simulator. Its Close closes them.
+func NewStoreOn(ctx context.Context, nodes []nodewire.Node, opts *Options) (driver.Store, error) {
+	d, err := newStore(ctx, nodes, opts)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// newStore returns the wire of a client on nodes, which its Close closes. If the
 // nodes say that they are not N independent masters, the error says what to do. It is
 // ErrUnavailable if fewer than a quorum answer.
-func NewDriverFor(ctx context.Context, nodes []nodewire.Node, opts *Options) (*Driver, error) {
+func newStore(ctx context.Context, nodes []nodewire.Node, opts *Options) (*store, error) {
 	opts = orDefault(opts)
-	d := &Driver{
+	d := &store{
 		quorum:    opts.quorum(len(nodes)),
 		maxTTL:    opts.maxTTL(),
 		ttl:       cmp.Or(opts.TTL, pawl.DefaultTTL),
@@ -88,7 +96,6 @@ func NewDriverFor(ctx context.Context, nodes []nodewire.Node, opts *Options) (*D
 		clock:     opts.WallClock,
 		log:       opts.Logger,
 		assumeNew: opts.AssumeNew,
-		held:      make(map[string]*grant),
 		waiting:   make(map[string]*turn),
 	}
 	if d.clock == nil {
@@ -145,38 +152,34 @@ func source(opts *Options) rand.Source {
 	return rand.NewPCG(h.Sum64(), uint64(time.Now().UnixNano()))
 }
 
-// Stats counts what the driver has done since it was made.
-type Stats struct {
-	Grants int64 // leases that were granted
-	Rounds int64 // rounds of proposals to the nodes for that
-	Splits int64 // rounds after which nobody had a quorum
-	Looks  int64 // rounds of reading while waiting
-}
+// lookEvery is how often a waiter looks, in case a message was lost, and the time
+// after which a node that does not answer is expected to.
+const lookEvery = 2 * time.Second
 
-// Stats returns the counters.
-func (d *Driver) Stats() Stats {
-	return Stats{d.grants.Load(), d.rounds.Load(), d.splits.Load(), d.looks.Load()}
-}
-
-// Guarantees says what the store promises.
+// Caps implements driver.Store.
 //
 // SurvivesRestart is false although no restart gives a name to a second holder: if
 // a majority restarts without persistence, holders lose their leases.
-func (d *Driver) Guarantees() driver.Guarantees {
-	return driver.Guarantees{Fencing: true, CrossHost: true, Expiry: true, Shared: true}
+func (d *store) Caps() driver.Caps {
+	return driver.Caps{
+		Guarantees: driver.Guarantees{Fencing: true, CrossHost: true, Expiry: true, Shared: true},
+		Queue:      true, Look: lookEvery, Shows: true, Bounded: true, Paces: true, LongerTTL: true,
+	}
 }
 
-// usable returns why a request cannot be made.
-func (d *Driver) usable(ctx context.Context, req *driver.Request) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+// Listen implements driver.Store.
+func (d *store) Listen(f func(driver.Event)) { d.events.To(f) }
+
+// usable returns why no request can be made.
+func (d *store) usable(ctx context.Context) error {
 	if d.ctx.Err() != nil {
 		return unavailable(errClosed)
 	}
-	if req == nil {
-		return nil
-	}
+	return ctx.Err()
+}
+
+// check returns why a request for a lease is never granted.
+func (d *store) check(req *driver.Request) error {
 	if req.Lease == "" || strings.ContainsAny(req.Lease, ". \n") {
 		return fmt.Errorf("redlock: lease id %q: use letters and digits", driver.Shorten(req.Lease))
 	}
@@ -187,10 +190,7 @@ func (d *Driver) usable(ctx context.Context, req *driver.Request) error {
 	if err := d.layout.Check(req.Name); err != nil {
 		return fmt.Errorf("redlock: %w", err)
 	}
-	if err := checkTTL(req.TTL, d.maxTTL); err != nil {
-		return err
-	}
-	return d.settle(ctx)
+	return checkTTL(req.TTL, d.maxTTL)
 }
 
 // checkTTL returns an error for a TTL that is longer than MaxTTL as this client has it:
@@ -204,7 +204,7 @@ func checkTTL(ttl, maxTTL time.Duration) error {
 
 // background runs f in a goroutine that Close waits for, and returns false if the
 // driver is closed.
-func (d *Driver) background(f func()) bool {
+func (d *store) background(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -222,7 +222,7 @@ func (d *Driver) background(f func()) bool {
 const resident = 8
 
 // serve runs f, and then what else is to be run in the background, if few others wait for that.
-func (d *Driver) serve(f func()) {
+func (d *store) serve(f func()) {
 	f()
 	if d.idle.Add(1) <= resident {
 		for {
@@ -238,7 +238,7 @@ func (d *Driver) serve(f func()) {
 }
 
 // told logs an error that no caller gets.
-func (d *Driver) logged(err error) {
+func (d *store) logged(err error) {
 	if d.log != nil {
 		d.log.Warn("redlock: " + err.Error())
 	}
@@ -246,7 +246,7 @@ func (d *Driver) logged(err error) {
 
 // Close implements driver.Store. It waits until requests that are under way have
 // ended, for one node timeout at most.
-func (d *Driver) Close() error {
+func (d *store) Close() error {
 	d.mu.Lock()
 	first := !d.closed
 	d.closed = true

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// lease is the Handle of a lease: what the next request about it needs to know. Only one Ask about it is under way at
+// a time, and no End beside that. Renewals and Ends may be under way together.
+type lease struct {
+	d      *store
+	req    driver.Request // that came first
+	record string
+	tries  int
+	floor  uint64           // the largest token seen
+	closed []driver.Instant // until when each node is taken to be closed
+
+	// Of a waiter; see look.go and turn.go.
+	place   uint64
+	yielded bool            // to waiters that are before this one in the queues of free nodes
+	readers bool            // others were found to share the name
+	wished  bool            // and nodes were told to let no more of them in
+	wants   []chan struct{} // of each node: closed when the last wish was answered
+	foreign bool            // a client of another library was found to have the name
+	splits  int             // votes that were split, one after the other
+	deaf    []func()        // what ends listening, of a reader that waits
+
+	since driver.Instant // before the requests were sent that have granted it
+
+	mu      sync.Mutex // guards the fields below
+	waiters int        // about how many wait
+	has     standing
+}
+
+// standing is what a lease has at nodes.
+type standing struct {
+	claim *claim         // in the queues, or granted; nil if there is none
+	turn  *turn          // of a claim in the queues
+	token uint64         // 0 unless the claim was granted
+	until driver.Instant // when a claim that was granted ends
+}
+
+func (d *store) lease(req *driver.Request) *lease {
+	return &lease{d: d, req: *req, record: newRecord(req.Holder, req.Why), closed: make([]driver.Instant, len(d.members)),
+		wants: make([]chan struct{}, len(d.members))}
+}
+
+// next returns a claim for the next attempt. No id is used again once it was ended: an
+// ending that comes late would end the later attempt.
+func (l *lease) next() *claim {
+	id := l.req.Lease
+	if l.tries++; l.tries > 1 {
+		id += "." + strconv.Itoa(l.tries)
+	}
+	c := l.d.claim(l.req.Name, id, l.record)
+	c.shared = l.req.Shared
+	return c
+}
+
+// errEnded is the error of a lease that was ended while its client waited for it.
+var errEnded = fmt.Errorf("%w: the lease has ended before this client knew that it was granted", driver.ErrUncertain)
+
+// Ask implements driver.Store. What an attempt that fails has left at nodes, the store ends by itself.
+func (d *store) Ask(ctx context.Context, r *driver.Request) (driver.Answer, error) {
+	if err := d.check(r); err != nil {
+		return driver.Answer{}, &driver.Failure{Err: err, Lasting: true}
+	}
+	err := d.usable(ctx)
+	if err == nil {
+		err = d.settle(ctx)
+	}
+	if err != nil {
+		return driver.Answer{}, nothing(err)
+	}
+	l, again := r.Handle.(*lease)
+	if !again {
+		l = d.lease(r)
+	}
+	f := l.ask(ctx, r.Queue)
+	switch {
+	case f == nil:
+		return driver.Answer{Granted: true, Token: l.standing().token, Waited: true, Since: l.since, Handle: l, Session: l}, nil
+	case f.kind == final || f.kind == silent:
+		fail := f.failure()
+		fail.Maybe = fail.Maybe || l.has.turn != nil || l.wished // nodes have it in their queues
+		return driver.Answer{Handle: l, Clock: driver.Clock{Sent: f.sent}}, fail
+	}
+	return l.refused(f, r.Queue), nil
+}
+
+// nothing returns the failure of a request that was not sent.
+func nothing(err error) error {
+	f := driver.FailureOf(err)
+	f.Maybe = false
+	return &f
+}
+
+// refused returns the answer that does not grant.
+func (l *lease) refused(f *failure, queue bool) driver.Answer {
+	ans := driver.Answer{Holders: f.holders, Rank: f.rank, Free: f.after, Session: l, Handle: l}
+	switch f.kind {
+	case split: // nobody is in the way, but for others that ask
+		l.splits++
+		ans.Holders, ans.Again = nil, l.d.lull(l.splits, f.waiters, l.req.TTL)
+	case waiting:
+		ans.Closed = f.after
+	}
+	if f.kind != split {
+		l.splits, ans.Again = 0, l.again()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiters = f.waiters; l.has.turn != nil {
+		ans.Session = l.has.turn
+	}
+	if !queue && f.kind == held {
+		ans.Rank = max(ans.Rank, 1)
+	}
+	return ans
+}
+
+// again returns after which time a waiter looks again.
+func (l *lease) again() time.Duration {
+	pause := lookEvery
+	if l.foreign && l.d.layout.Pattern != "" {
+		pause = foreignLook
+	}
+	return l.d.jitter(min(pause, l.req.TTL/3))
+}
+
+// ask asks for the lease, and returns nil if it was granted.
+
+func (l *lease) ask(ctx context.Context, queue bool) *failure {
+	if f, done := l.askAgain(ctx); done {
+		return f
+	}
+	first := l.tries == 0
+	if first || !queue {
+		if l.splits > 0 {
+			if err := l.d.sleep(ctx, l.d.lull(l.splits, l.waiters, l.req.TTL)); err != nil {
+				return &failure{kind: final, err: err}
+			}
+		}
+		f := l.try(ctx)
+		if f == nil || f.kind == final {
+			return f
+		}
+		if !queue && errors.Is(f.err, driver.ErrSilent) { // silent nodes refuse at once, and others would be asked as fast as they answer
+			if err := l.d.sleep(ctx, f.sent.Add(l.d.timeout(l.req.TTL)).Sub(driver.Now())); err != nil {
+				f.err = err
+			}
+		}
+		if !queue || f.kind == silent {
+			return f
+		}
+		if l.place = l.floor; l.req.Shared {
+			l.listen()
+			return f
+		}
+	}
+	if !l.has.turn.voted() {
+		if f := l.look(ctx); f != nil {
+			return f
+		}
+	}
+	if f, done := l.askAgain(ctx); done { // the name was handed over meanwhile
+		return f
+	}
+	return l.try(ctx)
+}
+
+// askAgain asks for a lease that was granted, or that a quorum has voted for: it has the name still, or may take it if
+// nobody has had it. It reports false if there is none.
+func (l *lease) askAgain(ctx context.Context) (f *failure, done bool) {
+	has := l.standing()
+	if has.token == 0 {
+		return nil, false
+	}
+	if err := l.d.enter(ctx, timed); err != nil {
+		return &failure{kind: final, err: err}, true
+	}
+	defer l.d.leave(timed)
+	since := driver.Now()
+	err := l.heal(ctx, has, l.req.TTL)
+	var lost *driver.LostError
+	switch {
+	case err == nil:
+		l.granted(has.claim, has.token, since)
+		return nil, true
+	case !errors.As(err, &lost):
+		return &failure{kind: silent, err: err, sent: since}, true
+	case lost.Reason == driver.Broken:
+		return &failure{kind: final, err: errEnded, ended: true}, true
+	}
+	has.claim.end("", 0)
+	l.set(standing{})
+	return nil, false
+}
+
+// granted records that c was granted by requests that were sent since.
+func (l *lease) granted(c *claim, token uint64, since driver.Instant) {
+	l.silence()
+	l.d.grants.Add(1)
+	c.grant()
+	l.since = since
+	l.set(standing{claim: c, token: token, until: since.Add(l.req.TTL)})
+}
+
+// set sets what the lease has. Nodes are heard no more about a claim that is not in the queues.
+func (l *lease) set(has standing) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.has.turn; t != nil && t != has.turn {
+		t.forget()
+	}
+	l.has = has
+}
+
+// standing returns what the lease has, which a quorum may have voted for.
+func (l *lease) standing() standing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.has.turn
+	if token, since, ok := t.won(); ok {
+		t.forget()
+		l.has.claim.grant()
+		l.has = standing{claim: l.has.claim, token: token, until: since.Add(min(l.req.TTL, claimFor))}
+	}
+	return l.has
+}
+
+// listen has nodes tell a reader of the end of locks.
+func (l *lease) listen() {
+	for _, m := range l.d.members {
+		l.deaf = append(l.deaf, m.Listen(l.req.Name, func() {
+			l.mu.Lock()
+			pause := l.d.lull(0, l.waiters, l.req.TTL)
+			l.mu.Unlock()
+			l.d.events.Put(driver.Event{Kind: driver.Look, Name: l.req.Name, Lease: l.req.Lease, Grant: driver.Answer{Free: pause}})
+		}))
+	}
+}
+
+func (l *lease) silence() {
+	for _, stop := range l.deaf {
+		stop()
+	}
+	l.deaf = nil
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/nodewire"
+)
+
+// Renew implements driver.Store. A quorum has to have the lock, and to confirm that
+// before the lease would have ended: before a later answer somebody else may have had a
+// lease. Nodes that have lost the lock get it back if they may.
+func (d *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	if err := checkTTL(ttl, d.maxTTL); err != nil {
+		return driver.Renewal{}, &driver.Failure{Err: err, Lasting: true}
+	}
+	l, known := ref.Handle.(*lease)
+	if !known {
+		return driver.Renewal{}, &driver.LostError{Reason: driver.Gone}
+	}
+	has := l.standing()
+	switch {
+	case has.token == 0:
+		return driver.Renewal{}, &driver.LostError{Reason: driver.Gone}
+	case driver.Now() >= has.until:
+		return driver.Renewal{}, &driver.LostError{Reason: driver.Expired}
+	}
+	if err := d.enter(ctx, timed); err != nil {
+		return driver.Renewal{}, nothing(err)
+	}
+	defer d.leave(timed)
+	since := driver.Now()
+	if err := l.heal(ctx, has, ttl); err != nil {
+		return driver.Renewal{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if driver.Now() >= l.has.until {
+		return driver.Renewal{}, &driver.LostError{Reason: driver.Expired}
+	}
+	until := since.Add(ttl)
+	kept := until < l.has.until
+	l.has.until = max(until, l.has.until)
+	return driver.Renewal{Since: since, Kept: kept}, nil
+}
+
+// heal returns nil if a quorum has the lock, for ttl from now at least.
+func (l *lease) heal(ctx context.Context, has standing, ttl time.Duration) error {
+	within := max(ttl, l.req.TTL) // a renewal that only asks has as long as any
+	answers := has.claim.propose(nodewire.Heal, has.token, ttl, within)
+	if answers == nil {
+		return &driver.LostError{Reason: driver.Gone} // it was ended meanwhile
+	}
+	t, v, err := l.d.count(ctx, l.req.Shared, answers, within, (*tally).forExtension)
+	if len(t.ended) > 0 {
+		return storekit.HowLost(t.ended[0].News)
+	}
+	switch {
+	case err != nil:
+		return err
+	case v == won:
+		return nil
+	case len(t.others)+t.free > len(l.d.members)-l.d.quorum:
+		return &driver.LostError{Reason: driver.Gone}
+	}
+	if no := t.failed.disagreement(); no != nil {
+		return no
+	}
+	return fmt.Errorf("%w: %d of %d nodes have extended the lease, and %d have to: %v",
+		driver.ErrUncertain, t.has.n, len(l.d.members), l.d.quorum, t.failed)
+}
+
+// End implements driver.Store. It returns when a quorum has answered, and goes on
+// with the others in the background.
+func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bool, err error) {
+	l, known := ref.Handle.(*lease)
+	if !known {
+		return false, nil
+	}
+	if err := d.enter(ctx, ending); err != nil {
+		return false, nothing(err)
+	}
+	defer d.leave(ending)
+	has := l.standing()
+	l.silence()
+	l.mu.Lock()
+	if l.has.turn != nil {
+		l.has.turn.forget()
+	}
+	l.has = standing{claim: has.claim} // a second End may be needed
+	l.mu.Unlock()
+	if l.wished && has.token == 0 { // a writer that has given up keeps no reader out
+		timer := time.NewTimer(d.graceOf(l.req.TTL))
+		awaitQuorum(d, l.want(0), timer)
+		timer.Stop()
+	}
+	if has.claim == nil {
+		return false, nil
+	}
+	next := uint64(0)
+	if has.token != 0 && !l.req.Shared { // later somebody else may have the name
+		next = d.nextToken(has.token)
+	}
+	found, err = has.claim.awaitEnd(ctx, has.claim.end("", next))
+	if err != nil {
+		return false, err
+	}
+	l.set(standing{})
+	return found || has.turn != nil, nil
+}
+
+// awaitEnd waits until a quorum has answered, and reports whether a quorum may have
+// had the lock. Nodes that were not told do not have it.
+func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, err error) {
+	n, q := len(c.d.members), c.d.quorum
+	free := n - cap(answers)
+	missing, answered := free, 0
+	var failed misses
+	for answered < q && free+answered+len(failed) < n {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				if failed.add(c.d.members[a.node], a.err); len(failed) > n-q {
+					return false, unheard(failed.err(c.d, 0))
+				}
+				continue
+			}
+			answered++
+			if !a.had {
+				missing++
+			}
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	return missing <= n-q, nil
+}
+
+// unheard makes err one of a request that may have been carried out.
+func unheard(err error) error { return fmt.Errorf("%w: %v", driver.ErrUncertain, err) }

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/nodewire"
+)
+
+// A waiter for an exclusive lease is in the queues of all nodes. Its place is the
+// largest token that it had seen when it came, so it is the same at all of them, whatever
+// the clocks say.
+//
+// The release of a lease brings the token of the next one. A node that has the
+// released lock gives it, in the same step, to the first waiter of its queue, as if that
+// waiter had proposed that token there. The message to the waiter is the node's vote.
+// Nodes may disagree about who is first, and then nobody has a quorum; the waiters go on
+// with proposals.
+//
+// A vote does not say how old it is. The waiter numbers its requests to be in the queue,
+// and knows when it sent each: no lock that follows one of them has begun before that.
+// Each request also has the token that the waiter would propose then, and no lock that follows
+// it gets a smaller one. So such a vote is one for a proposal that has been under way
+// since the request was sent; lab/proof shows that one round of them is enough.
+
+// claimFor is how long a lock stays with a waiter that it was handed to, unless the
+// waiter asks for more. It is short since the waiter may be gone.
+const claimFor = time.Second
+
+// turn is what the nodes have told a waiter. It tells the client that the waiter has the name, or has to look.
+type turn struct {
+	l     *lease
+	lease string // of the claim that is in the queues
+
+	mu    sync.Mutex
+	sent  []driver.Instant // when the requests to be in the queue were sent, by number
+	token uint64           // the largest that nodes have voted for
+	votes votes
+	since driver.Instant // the TTLs of all votes began later
+	free  bool           // since the last request a node has told that the name may be free
+	soon  *time.Timer    // when the client is told; nil if nothing is to tell
+}
+
+// asks returns the number of a request that is sent now.
+func (t *turn) asks() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent, t.free = append(t.sent, driver.Now()), false
+	return len(t.sent) - 1
+}
+
+// told handles a message. The client is told when a quorum has voted, and later if that may not come: by
+// then the other nodes have told about the same release.
+func (t *turn) told(m nodewire.Message) {
+	d := t.l.d
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m.Seq < 0 || m.Seq >= len(t.sent) || m.Token > 0 && m.Token < t.token {
+		return
+	}
+	if m.Token > t.token {
+		t.token, t.votes, t.since = m.Token, votes{}, t.sent[m.Seq]
+	}
+	if m.Token > 0 {
+		t.votes.add(m.Run)
+		t.since = min(t.since, t.sent[m.Seq])
+	} else {
+		t.free = true
+	}
+	switch {
+	case t.votes.n == d.quorum && m.Token > 0:
+		t.tell(0)
+	case t.votes.n > d.quorum:
+	case t.votes.n > 0 && t.free: // nodes disagree, and no quorum will vote
+		t.tell(0)
+	case t.votes.n > 0:
+		t.tell(d.patience())
+	default:
+		t.tell(d.round())
+	}
+}
+
+// tell tells the client after a pause. The caller holds mu.
+func (t *turn) tell(pause time.Duration) {
+	switch {
+	case pause == 0:
+		t.stop()
+		t.l.d.events.Put(t.event())
+	case t.soon == nil:
+		t.soon = time.AfterFunc(pause, func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.soon != nil {
+				t.tell(0)
+			}
+		})
+	}
+}
+
+// event returns what the client is told. Votes of a quorum are the grant, unless little is left of their time, or the
+// caller does not renew, and so needs the whole TTL. The caller holds mu.
+func (t *turn) event() driver.Event {
+	req := &t.l.req
+	e := driver.Event{Kind: driver.Look, Name: req.Name, Lease: req.Lease}
+	claim := min(req.TTL, claimFor)
+	until := trust(t.since, claim)
+	if t.votes.n >= t.l.d.quorum && req.Renewed && until.Sub(driver.Now()) >= claim/2 {
+		t.l.d.grants.Add(1)
+		e.Kind, e.Heard = driver.Granted, driver.Now()
+		e.Grant = driver.Answer{Granted: true, Token: t.token, Waited: true, Handle: t.l, Session: t,
+			Since: storekit.Term{Sent: t.since, TTL: claim}.Since(req.TTL)}
+	}
+	return e
+}
+
+// stop stops the timer. The caller holds mu.
+func (t *turn) stop() {
+	if t.soon != nil {
+		t.soon.Stop()
+		t.soon = nil
+	}
+}
+
+// voted reports whether a node has voted. A nil turn has no votes.
+func (t *turn) voted() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.votes.n > 0
+}
+
+// won returns the token of a lease that a quorum has voted for, and the instant before all of its TTLs.
+func (t *turn) won() (token uint64, since driver.Instant, ok bool) {
+	if t == nil {
+		return 0, 0, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.token, t.since, t.votes.n >= t.l.d.quorum
+}
+
+// forget ends that messages are heard.
+func (t *turn) forget() {
+	t.l.d.mu.Lock()
+	delete(t.l.d.waiting, t.lease)
+	t.l.d.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stop()
+}
+
+// enqueue asks all nodes to have the waiter in their queues.
+func (l *lease) enqueue() (<-chan reading, error) {
+	c, t := l.has.claim, l.has.turn
+	if t == nil {
+		c = l.next()
+		t = &turn{l: l, lease: c.lease}
+		l.set(standing{claim: c, turn: t})
+		l.d.mu.Lock()
+		l.d.waiting[c.lease] = t
+		l.d.mu.Unlock()
+	}
+	seq := t.asks() // before the clock is read for the token, as in an attempt
+	token, err := l.token()
+	if err != nil {
+		return nil, err
+	}
+	p := nodewire.Place{Place: l.place, For: l.placeFor(), Token: token, Seq: seq, TTL: min(l.req.TTL, claimFor)}
+	return c.enqueue(p, l.req.TTL), nil
+}
+
+// told handles a message of a node.
+func (d *store) told(m nodewire.Message) {
+	if m.Broken {
+		id, _, _ := strings.Cut(m.Lease, ".")
+		d.events.Put(driver.Event{Kind: driver.Lost, Lease: id, Loss: storekit.HowLost(m.News)})
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if m.Lease != "" {
+		if t := d.waiting[m.Lease]; t != nil {
+			t.told(m)
+		}
+		return
+	}
+	for _, t := range d.waiting { // messages may have been lost
+		t.mu.Lock()
+		t.tell(max(d.round(), time.Millisecond))
+		t.mu.Unlock()
+	}
+}
+
+// nextToken returns the token of the lease that follows one with token, or 0 if the lock is
+// not to be handed over.
+func (d *store) nextToken(token uint64) uint64 {
+	if now := d.now(); now <= nodewire.MaxToken && token < nodewire.MaxToken {
+		return max(now, token+1)
+	}
+	return 0
+}
