@@ -13,6 +13,8 @@ import (
 )
 
 const (
+	// maxSplits is how often a caller that does not wait asks again because nobody had a quorum.
+	maxSplits = 8
 	// maxRounds is how often a token may turn out to be too small. While a writer has
 	// the lock at a node no other client stores a token there, so two rounds are enough
 	// unless locks expire meanwhile. Readers that come at the same time overtake each
@@ -187,7 +189,7 @@ func (t *tally) failure(name string) *failure {
 		f.err, f.ended = errEnded, true
 	default:
 		d.splits.Add(1)
-		f.kind = split
+		f.kind, f.holders = split, d.info(name, t.others).Holders
 	}
 	return f
 }

@@ -109,7 +109,7 @@ func (l *lease) refused(f *failure, queue bool) driver.Answer {
 	switch f.kind {
 	case split: // nobody is in the way, but for others that ask
 		l.splits++
-		ans.Holders, ans.Again = nil, l.d.lull(l.splits, f.waiters, l.req.TTL)
+		ans.Again = l.d.lull(l.splits, f.waiters, l.req.TTL)
 	case waiting:
 		ans.Closed = f.after
 	}
@@ -121,7 +121,7 @@ func (l *lease) refused(f *failure, queue bool) driver.Answer {
 	if l.waiters = f.waiters; l.has.turn != nil {
 		ans.Session = l.has.turn
 	}
-	if !queue && f.kind == held {
+	if !queue && f.kind != waiting {
 		ans.Rank = max(ans.Rank, 1)
 	}
 	return ans
@@ -142,14 +142,14 @@ func (l *lease) ask(ctx context.Context, queue bool) *failure {
 	if f, done := l.askAgain(ctx); done {
 		return f
 	}
-	first := l.tries == 0
-	if first || !queue {
-		if l.splits > 0 {
-			if err := l.d.sleep(ctx, l.d.lull(l.splits, l.waiters, l.req.TTL)); err != nil {
+	if l.tries == 0 || !queue {
+		f := l.try(ctx)
+		for n := 1; f != nil && f.kind == split && !queue && n <= maxSplits; n++ {
+			if err := l.d.sleep(ctx, l.d.lull(n, f.waiters, l.req.TTL)); err != nil {
 				return &failure{kind: final, err: err}
 			}
+			f = l.try(ctx)
 		}
-		f := l.try(ctx)
 		if f == nil || f.kind == final {
 			return f
 		}
