@@ -93,5 +93,5 @@
 //
 // A writer that waits and finds readers leaves an intent, called a wish, at each node.
 // The node then refuses new readers until the writer has had the name, gives up, or has
-// been silent for the shorter of its TTL and six seconds. docs/adr/0011 says why.
+// been silent for the shorter of its TTL and three seconds. docs/adr/0011 says why.
 package redlock
