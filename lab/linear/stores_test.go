@@ -99,11 +99,7 @@ func TestRedlock(t *testing.T) {
 				t.Fatal(err)
 			}
 			return over(nodes, func(ctx context.Context, addrs string) (driver.Store, error) {
-				d, err := redlock.NewDriver(ctx, "redlock://"+addrs, opts)
-				if err != nil {
-					return nil, err
-				}
-				return d.Wire(), nil
+				return redlock.NewStore(ctx, "redlock://"+addrs, opts)
 			})
 		},
 		Recovery: opts.MaxTTL,

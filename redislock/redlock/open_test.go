@@ -95,7 +95,7 @@ func TestOpen(t *testing.T) {
 	}
 	f[2].kill()
 	if _, err := connect(t.Context(), f.url(), opts); !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("NewDriver with two of three down = %v; want ErrUnavailable", err)
+		t.Errorf("connect with two of three down = %v; want ErrUnavailable", err)
 	}
 	early, err := Open(t.Context(), f.url(), opts)
 	if err != nil {

@@ -37,7 +37,7 @@ func TestRefusals(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, err := newStore(t.Context(), nodes(c.all), &c.opts)
 				if d != nil || err == nil || errors.Is(err, driver.ErrUnavailable) {
-					t.Fatalf("NewDriverFor = %v; want a refusal", err)
+					t.Fatalf("newStore = %v; want a refusal", err)
 				}
 				for _, want := range c.want {
 					if !strings.Contains(err.Error(), want) {
@@ -62,7 +62,7 @@ func TestOpenNeedsAQuorum(t *testing.T) {
 					defer d.Close()
 				}
 				if (err == nil) != (down <= 1) || err != nil && !errors.Is(err, driver.ErrUnavailable) {
-					t.Errorf("NewDriverFor = %v", err)
+					t.Errorf("newStore = %v", err)
 				}
 			})
 		})
