@@ -57,32 +57,42 @@ func (d *store) view(ctx context.Context, names []string) (views [][]nodewire.St
 		return nil, err
 	}
 	views = make([][]nodewire.State, len(names))
-	answers := d.read(names, d.ttl, true)
+	err = awaitNodes(ctx, d, d.read(names, d.ttl, true), func(r reading) (int, error) {
+		if r.err == nil {
+			for i, s := range r.states {
+				views[i] = append(views[i], s)
+			}
+		}
+		return r.node, r.err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return views, nil
+}
+
+// awaitNodes calls got with what each node answers, until all have, or until a quorum has and the others had the time
+// to. The error is that of ctx, or says that fewer than a quorum have answered.
+func awaitNodes[A any](ctx context.Context, d *store, answers <-chan A, got func(A) (node int, err error)) error {
 	var failed misses
 	var enough <-chan time.Time
-	heard := make([]bool, len(d.members))
-	alive := 0
+	heard, alive := make([]bool, len(d.members)), 0
 	for range d.members {
 		select {
 		case a := <-answers:
-			heard[a.node] = true
-			if a.err != nil {
-				failed.add(d.members[a.node], a.err)
-				continue
-			}
-			if alive++; alive == d.quorum {
+			node, err := got(a)
+			if heard[node] = true; err != nil {
+				failed.add(d.members[node], err)
+			} else if alive++; alive == d.quorum {
 				enough = d.behind(heard)
 			}
-			for i, s := range a.states {
-				views[i] = append(views[i], s)
-			}
 		case <-enough:
-			return views, nil
+			return nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
-	return views, d.heard(failed)
+	return d.heard(failed)
 }
 
 // heard returns an error unless a quorum has answered a request that records
@@ -156,44 +166,23 @@ func (d *store) names(ctx context.Context, prefix string) ([]string, error) {
 		err   error
 	}
 	pages := make(chan page, len(d.members))
-	caller := ctx
-	ctx, cancel := context.WithCancel(ctx)
+	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for i, m := range d.members {
 		if !d.background(func() {
-			names, err := m.List(ctx, prefix)
+			names, err := m.List(reading, prefix)
 			pages <- page{i, names, err}
 		}) {
 			return nil, unavailable(errClosed)
 		}
 	}
 	var all []string
-	var failed misses
-	var enough <-chan time.Time
-	heard := make([]bool, len(d.members))
-	alive := 0
-	for range d.members {
-		select {
-		case p := <-pages:
-			heard[p.node] = true
-			if p.err != nil {
-				failed.add(d.members[p.node], p.err)
-				continue
-			}
-			if alive++; alive == d.quorum {
-				enough = d.behind(heard)
-			}
-			all = append(all, p.names...)
-			continue
-		case <-enough:
-			failed = nil // a name that is held is held at a node of this quorum
-		case <-caller.Done():
-			return nil, caller.Err()
-		}
-		break
-	}
+	err := awaitNodes(ctx, d, pages, func(p page) (int, error) { // a name that is held is held at a node of any quorum
+		all = append(all, p.names...)
+		return p.node, p.err
+	})
 	slices.Sort(all)
-	return slices.Compact(all), d.heard(failed)
+	return slices.Compact(all), err
 }
 
 // Break implements driver.Store. The holder learns of it from a node's message, or

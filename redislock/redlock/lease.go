@@ -24,6 +24,7 @@ type lease struct {
 	closed []driver.Instant // until when each node is taken to be closed
 
 	// Of a waiter; see look.go and turn.go.
+	waits   bool // it was to be queued
 	place   uint64
 	yielded bool            // to waiters that are before this one in the queues of free nodes
 	readers bool            // others were found to share the name
@@ -142,26 +143,15 @@ func (l *lease) ask(ctx context.Context, queue bool) *failure {
 	if f, done := l.askAgain(ctx); done {
 		return f
 	}
-	if l.tries == 0 || !queue {
+	switch {
+	case !queue:
+		return l.once(ctx)
+	case !l.waits:
 		f := l.try(ctx)
-		for n := 1; f != nil && f.kind == split && !queue && n <= maxSplits; n++ {
-			if err := l.d.sleep(ctx, l.d.lull(n, f.waiters, l.req.TTL)); err != nil {
-				return &failure{kind: final, err: err}
-			}
-			f = l.try(ctx)
-		}
-		if f == nil || f.kind == final {
+		if f == nil || f.kind == final || f.kind == silent {
 			return f
 		}
-		if !queue && errors.Is(f.err, driver.ErrSilent) { // silent nodes refuse at once, and others would be asked as fast as they answer
-			if err := l.d.sleep(ctx, f.sent.Add(l.d.timeout(l.req.TTL)).Sub(driver.Now())); err != nil {
-				f.err = err
-			}
-		}
-		if !queue || f.kind == silent {
-			return f
-		}
-		if l.place = l.floor; l.req.Shared {
+		if l.waits, l.place = true, l.floor; l.req.Shared {
 			l.listen()
 			return f
 		}
@@ -175,6 +165,23 @@ func (l *lease) ask(ctx context.Context, queue bool) *failure {
 		return f
 	}
 	return l.try(ctx)
+}
+
+// once asks for a caller that does not wait.
+func (l *lease) once(ctx context.Context) *failure {
+	f := l.try(ctx)
+	for n := 1; f != nil && f.kind == split && n <= maxSplits; n++ {
+		if err := l.d.sleep(ctx, l.d.lull(n, f.waiters, l.req.TTL)); err != nil {
+			return &failure{kind: final, err: err}
+		}
+		f = l.try(ctx)
+	}
+	if f != nil && errors.Is(f.err, driver.ErrSilent) { // silent nodes refuse at once, and others would be asked as fast as they answer
+		if err := l.d.sleep(ctx, f.sent.Add(l.d.timeout(l.req.TTL)).Sub(driver.Now())); err != nil {
+			f.err = err
+		}
+	}
+	return f
 }
 
 // askAgain asks for a lease that was granted, or that a quorum has voted for: it has the name still, or may take it if

@@ -199,24 +199,10 @@ func (d *store) statuses(ctx context.Context) []Status {
 			all[i].Err = errClosed
 		}
 	}
-	var enough <-chan time.Time
-	alive, heard := 0, make([]bool, len(d.members))
-	for range d.members {
-		select {
-		case a := <-answers:
-			all[a.i], heard[a.i] = a.Status, true
-			if a.Err == nil {
-				alive++
-			}
-			if alive == d.quorum && enough == nil {
-				enough = d.behind(heard)
-			}
-		case <-enough:
-			return all
-		case <-ctx.Done():
-			return all
-		}
-	}
+	_ = awaitNodes(ctx, d, answers, func(a numbered) (int, error) {
+		all[a.i] = a.Status
+		return a.i, a.Err
+	})
 	return all
 }
 
