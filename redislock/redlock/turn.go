@@ -113,7 +113,7 @@ func (t *turn) event() driver.Event {
 		t.l.d.grants.Add(1)
 		e.Kind, e.Heard = driver.Granted, driver.Now()
 		e.Grant = driver.Answer{Granted: true, Token: t.token, Waited: true, Handle: t.l, Session: t,
-			Since: storekit.Term{Sent: t.since, TTL: claim}.Since(req.TTL)}
+			Since: until.Add(driver.Drift(req.TTL) - req.TTL)} // trusted as long as the claim
 	}
 	return e
 }
