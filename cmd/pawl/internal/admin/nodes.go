@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func changeNodes(a *cli.App, ctx context.Context, from, to string, back, force b
 		}
 		urls = append(urls, u.Secret())
 	}
-	opts := &redlock.Options{Options: *stores.RedisOptions(ctx)}
+	opts := redlockOptions(ctx)
 	opts.ConnectTimeout = a.Connect
 	change := redlock.Change{From: urls[0], To: urls[1], Options: opts, Force: force, Say: func(text string) { fmt.Fprintln(a.Stdout, text) }}
 	err := change.Run
@@ -130,7 +131,7 @@ func showNodes(a *cli.App) error {
 		if err := isRedlock(u); err != nil {
 			return err
 		}
-		all, err = nodesRedlock(ctx, u)
+		all, err = redlock.Nodes(ctx, u.Secret(), redlockOptions(ctx))
 		return err
 	})
 	if err != nil {
@@ -151,17 +152,10 @@ func showNodes(a *cli.App) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "ADDRESS\tID\tCLOSED\tSERVES")
 		for _, n := range out.Nodes {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", n.Address, dash(n.ID), dash(n.Closed), display.Printable(dash(why(n))))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", n.Address, cmp.Or(n.ID, "-"), cmp.Or(n.Closed, "-"), display.Printable(cmp.Or(why(n), "-")))
 		}
 		return t.Flush()
 	})
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 func isRedlock(u *stores.URL) error {

@@ -11,39 +11,30 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// blessings has what ends the wait of a store that may have forgotten leases.
+// blessings end the quarantine of a store.
 var blessings = map[string]func(context.Context, *stores.URL) error{
-	"redis":   blessRedis,
-	"rediss":  blessRedis,
-	"redlock": blessRedlock,
-	"unix":    blessRedis,
+	"redis": blessRedis, "rediss": blessRedis, "unix": blessRedis,
+	"redlock": func(ctx context.Context, s *stores.URL) error {
+		return redlock.Bless(ctx, s.Secret(), redlockOptions(ctx))
+	},
 }
 
-// maxTTLs has what changes the longest TTL of a store.
+// maxTTLs set the longest TTL of a store.
 var maxTTLs = map[string]func(context.Context, *stores.URL, time.Duration) error{
-	"redis":   maxTTLRedis,
-	"rediss":  maxTTLRedis,
-	"redlock": maxTTLRedlock,
-	"unix":    maxTTLRedis,
-}
-
-func maxTTLRedis(ctx context.Context, s *stores.URL, ttl time.Duration) error {
-	return redislock.SetMaxTTL(ctx, s.Secret(), ttl, stores.RedisOptions(ctx))
+	"redis": maxTTLRedis, "rediss": maxTTLRedis, "unix": maxTTLRedis,
+	"redlock": func(ctx context.Context, s *stores.URL, ttl time.Duration) error {
+		return redlock.SetMaxTTL(ctx, s.Secret(), ttl, redlockOptions(ctx))
+	},
 }
 
 func blessRedis(ctx context.Context, s *stores.URL) error {
 	return redislock.Bless(ctx, s.Secret(), stores.RedisOptions(ctx))
 }
 
-func maxTTLRedlock(ctx context.Context, s *stores.URL, ttl time.Duration) error {
-	return redlock.SetMaxTTL(ctx, s.Secret(), ttl, &redlock.Options{Options: *stores.RedisOptions(ctx)})
+func maxTTLRedis(ctx context.Context, s *stores.URL, ttl time.Duration) error {
+	return redislock.SetMaxTTL(ctx, s.Secret(), ttl, stores.RedisOptions(ctx))
 }
 
-func blessRedlock(ctx context.Context, s *stores.URL) error {
-	return redlock.Bless(ctx, s.Secret(), &redlock.Options{Options: *stores.RedisOptions(ctx)})
-}
-
-// nodesRedlock asks the nodes how they are.
-func nodesRedlock(ctx context.Context, s *stores.URL) ([]redlock.Status, error) {
-	return redlock.Nodes(ctx, s.Secret(), &redlock.Options{Options: *stores.RedisOptions(ctx)})
+func redlockOptions(ctx context.Context) *redlock.Options {
+	return &redlock.Options{Options: *stores.RedisOptions(ctx)}
 }
