@@ -138,7 +138,6 @@ func (l *lease) again() time.Duration {
 }
 
 // ask asks for the lease, and returns nil if it was granted.
-
 func (l *lease) ask(ctx context.Context, queue bool) *failure {
 	if f, done := l.askAgain(ctx); done {
 		return f
