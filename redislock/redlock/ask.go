@@ -4,6 +4,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -54,7 +55,7 @@ type failure struct {
 func (f *failure) failure() *driver.Failure {
 	known := driver.FailureOf(f.err)
 	known.Maybe, known.Silent = known.Maybe && f.sent != 0, f.kind == silent
-	known.Lasting, known.Ended = known.Lasting || f.ended, f.ended
+	known.Lasting, known.Ended = known.Lasting || f.ended || errors.Is(f.err, driver.ErrClosed), f.ended
 	return &known
 }
 
