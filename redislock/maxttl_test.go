@@ -430,6 +430,17 @@ func TestClusterMaxTTL(t *testing.T) {
 	f[5] = "1000"
 	c.masters[1].do("set", key, strings.Join(f, " "))
 	b := open(t, c.url(), withMaxTTL(time.Second))
+	servers, err := b.server.Servers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range servers { // it has come before, and so learns of no other slot in the background
+		is, err := s.Bound(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is.Comes()
+	}
 	for _, name := range []string{two, three, two} {
 		if _, err := b.TryAcquire(t.Context(), lasting(name, time.Second)); !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("TryAcquire of the other client = %v; want it to wait", err)
@@ -438,7 +449,7 @@ func TestClusterMaxTTL(t *testing.T) {
 	if f := strings.Fields(c.masters[1].do("get", key)); b.limit.Longest() != 30*time.Second || f[5] != "30000" {
 		t.Errorf("the other client knows of %v, and the slot that it met first of %s ms; want 30s", b.limit.Longest(), f[5])
 	}
-	_, err := open(t, c.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting(two, time.Second))
+	_, err = open(t, c.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting(two, time.Second))
 	disagrees(t, "TryAcquire of another with a MaxTTL of 1s", err, "30s")
 	blessWith(t, c.url(), 30*time.Second)
 	for _, name := range []string{one, two, three} {
