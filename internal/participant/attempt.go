@@ -49,7 +49,9 @@ func (p *Participant) attempt(req *driver.Request) *attempt {
 
 // ask asks the store once and records a grant.
 func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
-	a.req.Queue, a.req.Handle = queue, a.ref.Handle
+	a.p.mu.Lock()
+	a.req.Queue, a.req.Handle, a.unconfirmed = queue, a.ref.Handle, false
+	a.p.mu.Unlock()
 	began := driver.Now()
 	ans, err := a.p.store.Ask(ctx, &a.req)
 	heard := driver.Now()
@@ -60,7 +62,7 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	}
 	if err != nil {
 		f := driver.FailureOf(err)
-		if !f.Silent { // a refusal is an answer
+		if !f.Silent && !f.Lasting && ctx.Err() == nil { // a refusal is an answer, if it comes from the store
 			a.p.answered.Store(true)
 		}
 		a.p.mu.Lock()
@@ -87,6 +89,9 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 		return driver.Answer{}, &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
 	}
 	a.hold(&ans, term{sent: ans.Since, heard: heard, ttl: a.ttl}, ans.Since)
+	if a.unconfirmed { // somebody may have ended it after this answer
+		a.p.confirmSoon()
+	}
 	return ans, nil
 }
 

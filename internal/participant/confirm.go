@@ -20,6 +20,14 @@ const (
 	leastTTL = time.Microsecond
 )
 
+// confirmSoon begins to ask for the leases that are unconfirmed. The caller holds mu.
+func (p *Participant) confirmSoon() {
+	if !p.confirming {
+		p.confirming = true
+		p.inBackground(p.confirmAll)
+	}
+}
+
 // confirmAll asks for the leases of which an event may have been lost, until there are none.
 func (p *Participant) confirmAll() {
 	for {
@@ -36,7 +44,7 @@ func (p *Participant) toConfirm() (all []*Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range p.leases {
-		if l.unconfirmed {
+		if l.unconfirmed && l.state == held {
 			l.unconfirmed = false
 			all = append(all, l)
 		}

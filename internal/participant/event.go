@@ -128,10 +128,9 @@ func (p *Participant) missed(concerns func(name string) bool) {
 		if l.wanted != nil {
 			l.wanted.put()
 		}
+		l.unconfirmed = true // also if the answer that grants it is on its way
 		if l.waiter != nil {
 			waiters = append(waiters, l)
-		} else if l.state == held {
-			l.unconfirmed = true
 		}
 	}
 	slices.SortFunc(waiters, func(a, b *Lease) int { return cmp.Compare(a.waiter.number, b.waiter.number) })
@@ -139,8 +138,5 @@ func (p *Participant) missed(concerns func(name string) bool) {
 		l.waiter.granted, l.waiter.now = nil, true // an event from before may be void by now
 		l.waiter.poke()
 	}
-	if !p.confirming {
-		p.confirming = true
-		p.inBackground(p.confirmAll)
-	}
+	p.confirmSoon()
 }

@@ -161,6 +161,8 @@ func (l *looks) failed(ctx context.Context, began driver.Instant, f driver.Failu
 		}
 	} else if err := l.outage.Failed(began, bears, f.Err); err != nil {
 		return 0, &driver.Failure{Err: err, Maybe: f.Maybe || l.queued}
+	} else {
+		l.refusal = refusal{} // it may be over
 	}
 	next := l.pause/2 + l.p.spread(l.pause/2)
 	l.pause = min(2*l.pause, maxPause)
