@@ -44,10 +44,7 @@ func (a *attempt) patient(ctx context.Context) *patience {
 
 // gaveUp adds to the error of a call whose context has ended what was seen last as the reason to wait. A store
 // without a queue says that in its answers.
-func (l *looks) gaveUp(ctx context.Context, err error) error {
-	if err == context.Canceled { // of the wait, which ends after ctx
-		err = ctx.Err()
-	}
+func (l *looks) gaveUp(err error) error {
 	var why *error
 	if l.patience != nil {
 		why = l.patience.why.Load()

@@ -50,7 +50,7 @@ func (p *Participant) await(ctx context.Context, req *driver.Request) (*Lease, e
 	}
 	err := a.giveUp(*f)
 	if ctx.Err() != nil && err != errAgain {
-		err = l.gaveUp(ctx, err)
+		err = l.gaveUp(err)
 	}
 	return nil, err
 }
