@@ -31,7 +31,7 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	}
 	n := at.nodeFor(req)
 	if err := n.use(ctx); err != nil {
-		return driver.Answer{}, failure(ctx, err, true)
+		return driver.Answer{Handle: n}, failure(ctx, err, true)
 	}
 	defer n.free()
 	ans, err := n.ask(ctx, req)
