@@ -154,7 +154,8 @@ func TestBrokenLeaseIsNotHealed(t *testing.T) {
 		if err := d.Break(t.Context(), name, g.lease, by, "it hangs"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := g.Renew(t.Context(), 10*time.Second)
+		h, _ := d.party().handles.Load(g.ID())
+		_, err := d.Renew(t.Context(), driver.Ref{Handle: h}, 10*time.Second) // its client has heard of it
 		var lost *driver.LostError
 		if !errors.As(err, &lost) || lost.Reason != driver.Broken || lost.By == nil || *lost.By != *by || lost.Why != "it hangs" {
 			t.Errorf("Renew of a broken lease = %v; want broken by the operator", err)
@@ -217,7 +218,11 @@ func TestReleaseWithoutAQuorum(t *testing.T) {
 func TestRenewalAfterRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)
-		g := try(t, start(t, all, nil))
+		d := start(t, all, nil)
+		g := try(t, d)
+		h, _ := d.party().handles.Load(g.ID())
+		l := h.(*lease)
+		before := l.standing()
 		for _, m := range all {
 			m.set(only("end", fault{after: 100 * time.Millisecond}))
 		}
@@ -226,6 +231,9 @@ func TestRenewalAfterRelease(t *testing.T) {
 		time.Sleep(time.Millisecond) // the nodes have ended it; that is not known yet
 		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Renew during Release = %v; want ErrLost", err)
+		}
+		if err := l.heal(t.Context(), before, 10*time.Second); !errors.Is(err, driver.ErrLost) { // of a Renew that came before
+			t.Errorf("Renew that goes on during Release = %v; want ErrLost", err)
 		}
 		if err := <-released; err != nil {
 			t.Errorf("Release = %v", err)
