@@ -3,6 +3,7 @@
 package redlock
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,5 +68,28 @@ func TestDoubtOutlivesLaterAnswers(t *testing.T) {
 		free(t, all, "")
 		time.Sleep(3 * time.Second) // now it has come
 		free(t, all, "")
+	})
+}
+
+// TestBrokenBeforeAskedAgain: a lease that one node says was broken may still be at the others: the client ends it.
+func TestBrokenBeforeAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d, operator := start(t, all, nil), start(t, all, nil)
+		req := request()
+		ans, err := d.Ask(t.Context(), req)
+		if err != nil || !ans.Granted {
+			t.Fatalf("Ask = %+v, %v; want a grant", ans, err)
+		}
+		for _, m := range all[1:] {
+			m.set(only("end", fault{lost: true}))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_ = operator.Break(ctx, name, req.Lease, &driver.Holder{Who: "operator"}, "it hangs")
+		req.Handle = ans.Handle
+		if _, err = d.Ask(t.Context(), req); !driver.FailureOf(err).Ended || !driver.FailureOf(err).Maybe {
+			t.Errorf("Ask = %v; want that the lease was ended, and may be there", err)
+		}
 	})
 }

@@ -204,7 +204,7 @@ func (l *lease) askAgain(ctx context.Context) (f *failure, done bool) {
 	case !errors.As(err, &lost):
 		return &failure{kind: silent, err: err, sent: since}, true
 	case lost.Reason == driver.Broken:
-		return &failure{kind: final, err: errEnded, ended: true}, true
+		return &failure{kind: final, err: errEnded, ended: true, sent: since}, true
 	}
 	has.claim.end("", 0)
 	l.set(standing{})
