@@ -186,7 +186,11 @@ func TestWishOfTheDead(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		got := acquire(ctx, l.store, request())
 		time.Sleep(time.Second)
+		rounds := d.Stats().Rounds
 		refused(t, d, reader())
+		if n := d.Stats().Rounds - rounds; n != 1 {
+			t.Errorf("a reader that a wish keeps out asked %d times; want once", n)
+		}
 		waiting := acquire(t.Context(), d, reader())
 		time.Sleep(time.Millisecond)
 		cancel()
