@@ -59,7 +59,7 @@ func contend(t *testing.T, n int, theirs func(ns []nodewire.Node), disturb func(
 					continue
 				}
 				count++
-				time.Sleep(3 * time.Millisecond) // long enough to come back into the queues
+				time.Sleep(time.Millisecond)
 				if err := g.Release(t.Context()); err != nil {
 					t.Errorf("Release = %v", err)
 				}

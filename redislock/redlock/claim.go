@@ -134,6 +134,7 @@ func (c *claim) answered(i int, left bool, err error) {
 type ended struct {
 	node int
 	had  bool
+	next bool // a waiter has the lock now
 	err  error
 }
 
@@ -168,8 +169,8 @@ func (c *claim) end(news string, next uint64) <-chan ended {
 			if quiet != nil {
 				e.Bar = c.late(ctx, i, quiet)
 			}
-			had, _, err := m.End(ctx, e)
-			return ended{had: had}, err
+			had, next, err := m.End(ctx, e)
+			return ended{had: had, next: next}, err
 		}, func(a ended, err error) {
 			if a.node, a.err = i, err; err != nil && (t.touched || t.pending > 0 || news != "") {
 				owed := e

@@ -145,7 +145,7 @@ func (l *lease) ask(ctx context.Context, queue bool) *failure {
 	switch {
 	case !queue:
 		return l.once(ctx)
-	case !l.waits:
+	case !l.waits && !l.comesBack():
 		f := l.try(ctx)
 		if f == nil || f.kind == final || f.kind == silent {
 			return f

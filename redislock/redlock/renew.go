@@ -77,7 +77,7 @@ func (l *lease) heal(ctx context.Context, has standing, ttl time.Duration) error
 
 // End implements driver.Store. It returns when a quorum has answered, and goes on
 // with the others in the background.
-func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bool, err error) {
+func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bool, _ error) {
 	l, known := ref.Handle.(*lease)
 	if !known {
 		return false, nil
@@ -106,7 +106,10 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 	if has.token != 0 && !l.req.Shared { // later somebody else may have the name
 		next = d.nextToken(has.token)
 	}
-	found, err = has.claim.awaitEnd(ctx, has.claim.end("", next))
+	found, passed, err := has.claim.awaitEnd(ctx, has.claim.end("", next))
+	if passed {
+		d.handOver(l.req.Name, next)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -115,8 +118,8 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 }
 
 // awaitEnd waits until a quorum has answered, and reports whether a quorum may have
-// had the lock. Nodes that were not told do not have it.
-func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, err error) {
+// had the lock, and whether it is a waiter's now at a node. Nodes that were not told do not have it.
+func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had, passed bool, err error) {
 	n, q := len(c.d.members), c.d.quorum
 	free := n - cap(answers)
 	missing, answered := free, 0
@@ -126,7 +129,7 @@ func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, e
 		case a := <-answers:
 			if a.err != nil {
 				if failed.add(c.d.members[a.node], a.err); len(failed) > n-q {
-					return false, unheard(failed.err(c.d, 0))
+					return false, passed, unheard(failed.err(c.d, 0))
 				}
 				continue
 			}
@@ -134,11 +137,12 @@ func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, e
 			if !a.had {
 				missing++
 			}
+			passed = passed || a.next
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return false, passed, ctx.Err()
 		}
 	}
-	return missing <= n-q, nil
+	return missing <= n-q, passed, nil
 }
 
 // unheard makes err one of a request that may have been carried out.

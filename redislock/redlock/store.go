@@ -58,8 +58,9 @@ type store struct {
 	closed  bool
 	work    sync.WaitGroup // Add under mu, while not closed
 	random  *rand.Rand
-	waiting map[string]*turn // by the id of the claim; those in the queues
-	warned  driver.Instant   // when closed nodes were last reported
+	waiting map[string]*turn      // by the id of the claim; those in the queues
+	handed  map[string]handedOver // by name
+	warned  driver.Instant        // when closed nodes were last reported
 }
 
 var (
