@@ -245,7 +245,7 @@ func TestSilentNewSession(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	e := startEater(t, s.Addr)
-	const ttl = 5 * time.Second
+	const ttl = 20 * time.Second // far longer than it takes to find out
 	d := openURL(t, e.url(), ttl)
 	c := clientOf(t, d.wire, ttl)
 	// A renewal would tell, too.
