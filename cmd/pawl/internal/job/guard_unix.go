@@ -119,7 +119,13 @@ func (j *Job) bereaved() {
 	j.adopted = true
 	j.mu.Unlock()
 	j.targets().terminate()
-	for end := time.Now().Add(j.spec.Grace); !j.reap() && time.Now().Before(end); time.Sleep(pollInterval) {
+	grace := j.spec.Grace
+	select {
+	case <-j.started:
+	default: // Start has not returned, so nobody watches the lease
+		grace = 0
+	}
+	for end := time.Now().Add(grace); !j.reap() && time.Now().Before(end); time.Sleep(pollInterval) {
 	}
 	for !j.targets().kill(lastWait, j.reap) && !j.isClosed() { // what cannot be ended keeps the lock
 	}
