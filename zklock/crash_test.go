@@ -145,9 +145,9 @@ const holdEnv = "ZKLOCK_TEST_HOLD"
 // hold is a process that takes a lock and keeps it until it is killed.
 func hold(url string) {
 	locks, err := Open(context.Background(), url, options(killedTTL))
-	for again := err == nil; again; { // one that was paused may find that the servers are silent, on a busy machine
+	for again := err == nil; again; { // one that was paused may find that the servers have been silent for a TTL
 		_, err = locks.Acquire(context.Background(), "deploy")
-		again = errors.Is(err, pawl.ErrUnavailable)
+		again = errors.Is(err, pawl.ErrUnavailable) || errors.Is(err, pawl.ErrUncertain)
 	}
 	fmt.Println("held", err)
 	select {}

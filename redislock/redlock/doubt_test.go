@@ -93,3 +93,56 @@ func TestBrokenBeforeAskedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestVotesOfAnotherTurn: nodes have voted for a waiter, which was away until that was over and another one has had the
+// name. They have voted for it again by then, and the messages are lost: it does not take the later votes for the
+// earlier ones, with the smaller token.
+func TestVotesOfAnotherTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d, other := start(t, all, nil), start(t, all, nil)
+		ask := func(d *store, req *driver.Request) driver.Answer {
+			t.Helper()
+			ans, err := d.Ask(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ans
+		}
+		end := func(req *driver.Request, ans driver.Answer) {
+			t.Helper()
+			if _, err := other.End(t.Context(), driver.Ref{Name: req.Name, Lease: req.Lease, Handle: ans.Handle}, driver.End{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		first, waits, second := request(), request(), request()
+		held := ask(other, first)
+		waits.Queue = true
+		for range 2 { // the second time it is in the queues
+			waits.Handle = ask(d, waits).Handle
+		}
+		end(first, held)
+		if !waits.Handle.(*lease).has.turn.voted() {
+			t.Fatal("the nodes have not voted for the waiter")
+		}
+		for _, m := range all {
+			m.mu.Lock()
+			m.tells = nil
+			m.mu.Unlock()
+		}
+		time.Sleep(claimFor + time.Second)
+		if _, err := waits.Handle.(*lease).enqueue(); err != nil { // as if it had been sent before, and took long
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		held = ask(other, second)
+		if !held.Granted {
+			t.Fatalf("Ask = %+v; want a grant, as the claim of the waiter is over", held)
+		}
+		end(second, held)
+		if got := ask(d, waits); !got.Granted || got.Token <= held.Token {
+			t.Errorf("the waiter has token %d, granted: %v; want one above %d", got.Token, got.Granted, held.Token)
+		}
+	})
+}

@@ -198,9 +198,10 @@ func (l *lease) askAgain(ctx context.Context) (f *failure, done bool) {
 	err := l.heal(ctx, has, l.req.TTL)
 	var lost *driver.LostError
 	switch {
-	case err == nil:
+	case err == nil && driver.Now() < has.until:
 		l.granted(has.claim, has.token, since)
 		return nil, true
+	case err == nil: // another lease may have been granted since, and the nodes then have handed over to this one again
 	case !errors.As(err, &lost):
 		return &failure{kind: silent, err: err, sent: since}, true
 	case lost.Reason == driver.Broken:
@@ -235,10 +236,12 @@ func (l *lease) standing() standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.has.turn
-	if token, since, ok := t.won(); ok {
+	token, since, ok := t.won()
+	// Later the nodes may have voted for others, and for this one again, with a greater token.
+	if until := trust(since, min(l.req.TTL, claimFor)); ok && driver.Now() < until {
 		t.forget()
 		l.has.claim.grant()
-		l.has = standing{claim: l.has.claim, token: token, until: since.Add(min(l.req.TTL, claimFor))}
+		l.has = standing{claim: l.has.claim, token: token, until: until}
 	}
 	return l.has
 }
