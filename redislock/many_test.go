@@ -89,7 +89,7 @@ func TestAllOfManyLeave(t *testing.T) {
 	take(t, s, long("warm"))
 	calls := func() int {
 		stacks := make([]byte, 1<<20)
-		return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("epoch.(*Server).callFor("))
+		return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("batch.(*batch).send("))
 	}
 	for tries, seen := 0, 0; seen == 0; tries++ {
 		if tries == 100 {

@@ -66,10 +66,11 @@ func (s *Server) text(script int, b *Binding) string {
 
 // Binding is the scripts as loaded for one run of the server.
 type Binding struct {
-	done chan struct{} // closed when the fields below are set
-	err  error
-	boot string // the server's run_id; empty if it is not guarded
-	sha  []string
+	done  chan struct{} // closed when the fields below are set
+	err   error
+	boot  string // the server's run_id; empty if it is not guarded
+	sha   []string
+	calls []call // of the scripts that take many requests
 	// limit is the MaxTTL for which the scripts were made; 0 if the store had none.
 	limit time.Duration
 	// theirs is the layout of the store's record if that is of clients with other keys, and
@@ -95,7 +96,10 @@ func (s *Server) Bound(ctx context.Context, stale *Binding) (*Binding, error) {
 			rest(ctx)
 			return nil, err
 		}
-		b = &Binding{done: make(chan struct{})}
+		b = &Binding{done: make(chan struct{}), calls: make([]call, len(s.Scripts))}
+		for i := range b.calls {
+			b.calls[i] = call{s, b, i}
+		}
 		s.binding = b
 		go s.bind(b, stale)
 	}

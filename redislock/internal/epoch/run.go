@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/pawl-go/pawl/redislock/internal/batch"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
@@ -84,10 +85,34 @@ func Code(reply []rueidis.RedisMessage) int64 {
 	return n
 }
 
+// call is a script of a Binding that takes many requests.
+type call struct {
+	s      *Server
+	b      *Binding
+	script int
+}
+
+var _ batch.Script = (*call)(nil)
+
+// PerRequest implements batch.Script.
+func (c *call) PerRequest() int { return c.s.Scripts[c.script].PerRequest }
+
+// Call implements batch.Script.
+func (c *call) Call(ctx context.Context, n int, keys, args []string) (replies []rueidis.RedisMessage, err error) {
+	do, cmd := c.s.Do, c.b.Call(c.s.Client, c.script, keys, args)
+	if n > 1 {
+		do = c.s.DoBatch
+	}
+	if replies, err = do(ctx, cmd).ToArray(); err == nil && len(replies) != n {
+		err = conn.WrongLength(len(replies), n)
+	}
+	return replies, err
+}
+
 // Ask runs a script for one request, together with others perhaps.
 func (s *Server) Ask(ctx context.Context, b *Binding, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
 	if s.Scripts[script].PerRequest > 0 {
-		return s.requests[script].Do(ctx, asking{b, keys, args})
+		return s.requests.Ask(ctx, &b.calls[script], keys, args)
 	}
 	return s.Do(ctx, b.Call(s.Client, script, keys, args)).ToArray()
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/redislock/internal/batch"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
@@ -70,7 +70,7 @@ type Script struct {
 	// Renews says that it may give a lease more time.
 	Renews bool
 	// PerRequest, if positive, says that the script takes many requests at a time, and returns an array
-	// of replies. So many trailing arguments belong to each request; see together.
+	// of replies. See batch.Script.
 	PerRequest int
 }
 
@@ -95,9 +95,9 @@ type Server struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // the listener
 
-	epochKey string                                           // of a server on its own
-	requests []storekit.Batch[asking, []rueidis.RedisMessage] // by script
-	writes   atomic.Bool                                      // it has asked for grants
+	epochKey string // of a server on its own
+	requests batch.Requests
+	writes   atomic.Bool // it has asked for grants
 	astray   astray
 
 	mu      sync.Mutex // guards the fields below
@@ -118,7 +118,6 @@ func New(client rueidis.Client, conf Config) *Server {
 	for _, script := range conf.Scripts {
 		s.texts = append(s.texts, script.Text)
 	}
-	s.requests = s.batches()
 	s.texts = append(s.texts, epochLua, markLua, conf.Check)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
