@@ -246,8 +246,8 @@ func (l *Lease) do(ctx context.Context, f func(ctx context.Context, lease *Lease
 	return f(ctx, l)
 }
 
-// Inspect describes name: who holds it and who waits for it. A name that nobody holds is no
-// error. The answer is for people and their tools: it may be out of date when it is read.
+// Inspect returns the holders of name and its waiters. Both are empty if nobody uses the name.
+// The answer is for people and their tools: it may be out of date when it is read.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	ctx = present(ctx)
 	err := c.usable(ctx)

@@ -135,7 +135,7 @@ type watch struct {
 	name   string
 }
 
-// Err looks at the clock if that of the call does.
+// Err looks at the clock if the Err of the call's context does.
 func (w *watch) Err() error {
 	_ = w.call.Err() // which ends this one too
 	return w.Context.Err()

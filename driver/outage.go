@@ -4,8 +4,8 @@ package driver
 
 import "time"
 
-// Outage measures for how long a store has not answered a waiter, who gives up after one TTL. The zero Outage is of a
-// store that answers.
+// Outage measures for how long a store has not answered a waiter. A waiter gives up after one TTL. The zero Outage
+// says that the store answers.
 type Outage struct {
 	since Instant // when the first request without an answer was sent
 	away  bool

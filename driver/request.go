@@ -27,7 +27,7 @@ type Request struct {
 	Queue   bool
 	Instead string
 
-	// Handle is that of the last Answer to a request for this lease.
+	// Handle comes from the last Answer to a request for this lease.
 	Handle any
 
 	// Renewed says that the caller renews the grant before Since + TTL - Drift(TTL),
@@ -46,7 +46,7 @@ const MinTTL = 10 * time.Millisecond
 
 // Guarantees is what a store can promise.
 type Guarantees struct {
-	// Fencing: every grant has a token greater than that of all earlier ones
+	// Fencing: every grant has a token greater than all earlier ones
 	// on the name.
 	Fencing bool
 	// FIFO: waiters of different participants are granted the name in the order

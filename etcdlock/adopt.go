@@ -52,7 +52,7 @@ func (s *store) renewOther(ctx context.Context, ref driver.Ref, ttl time.Duratio
 		return 0, cmp.Or(err, errUnproven) // it has ended, or the key is bound to another one by now
 	}
 	if b.seconds = resp.GrantedTTL; seconds(ttl) > b.seconds {
-		return 0, fmt.Errorf("etcdlock: this lease was asked for with a TTL of %v, and whoever has only its id cannot make that %v: %w",
+		return 0, fmt.Errorf("etcdlock: this lease was asked for with a TTL of %v, and a caller that has only its id cannot make that %v: %w",
 			b.time(), ttl, errors.ErrUnsupported)
 	}
 	l := &lease{s: s, id: ref.Lease, key: string(e.kv.Key), rev: e.kv.CreateRevision, backing: b}
@@ -89,7 +89,7 @@ func (s *store) remove(ctx context.Context, e entry, also ...clientv3.Op) (bool,
 	defer cancel()
 	resp, err := s.client.Txn(rctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), "=", e.kv.CreateRevision),
-			clientv3.Compare(clientv3.LeaseValue(key), "=", clientv3.LeaseID(e.kv.Lease))). // whoever asks changes the mod revision
+			clientv3.Compare(clientv3.LeaseValue(key), "=", clientv3.LeaseID(e.kv.Lease))). // a caller that asks changes the mod revision
 		Then(ops...).Commit()
 	switch {
 	case unknownLease(err): // expired meanwhile

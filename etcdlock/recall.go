@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The client of a lease that it may keep watches the keys of the name. Whoever waits has put one there. Whoever is
-// refused and does not wait puts the key of the holder once more, as it is. So nothing is there that would have to be
-// taken away, whatever becomes of the two, and a waiter of another library is heard, too.
+// A client that may keep a lease watches the keys of the name. A waiter puts its own key there. A caller that is
+// refused and does not wait puts the key of the holder again, unchanged, so nothing is left to delete if it dies. The
+// watch also hears waiters of other libraries.
 
 // keeps reports whether the lease of a request may be kept when nobody uses it.
 func keeps(req *driver.Request) bool { return req.Keeps && !req.Shared && req.Slots == 0 }

@@ -5,7 +5,7 @@ package storekit
 import "github.com/pawl-go/pawl/driver"
 
 // Loss records how a grant has ended without its holder, and tells the holder, as
-// a client wants it. The zero Loss is that of a grant that is not lost, as far as is known.
+// a client wants it. The zero Loss belongs to a grant that is not lost, as far as is known.
 // What guards the grant guards it.
 type Loss struct {
 	why    *driver.LostError

@@ -65,7 +65,7 @@ func mayBeKept(err error) bool {
 // Acquire asks until the lease is granted or ctx ends. It waits in the store's queue, or asks again and again if the
 // store has none. It goes on while the store refuses requests, and through a silence of one TTL; then it returns a
 // *driver.SilentError. If a store that has never answered cannot be reached, it returns that error at once. The
-// other errors are those of TryAcquire, but for driver.ErrHeld. If ctx ends, its error comes with a
+// other errors are as for TryAcquire, but for driver.ErrHeld. If ctx ends, its error comes with a
 // *driver.HeldError or a *driver.ClosedError, if the store says what the call has waited for.
 func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (*Lease, error) {
 	ctx, stop, err := p.begin(ctx)

@@ -74,7 +74,7 @@ func (p *Participant) Store() driver.Store { return p.store }
 // Caps returns what the store promises and can do.
 func (p *Participant) Caps() driver.Caps { return p.caps }
 
-// Inspect is that of the store, as are the next methods.
+// Inspect asks the store who holds name and who waits for it. It returns errors.ErrUnsupported if the store cannot say.
 func (p *Participant) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	if err := p.shows(ctx); err != nil {
 		return nil, err
@@ -101,13 +101,13 @@ func (p *Participant) Break(ctx context.Context, name, lease string, by *driver.
 	return nil
 }
 
-// Describe is that of the store, also after Stop.
+// Describe asks the store for its state. It works after Stop, too.
 func (p *Participant) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	info, err := p.store.Describe(ctx)
 	return info, looked(err)
 }
 
-// Examine is that of the store.
+// Examine asks the store for faults of its servers and settings.
 func (p *Participant) Examine(ctx context.Context) []driver.Finding { return p.store.Examine(ctx) }
 
 // Stop makes calls that wait return driver.ErrClosed. All requests that end leases have closeTimeout from then

@@ -46,7 +46,7 @@ func (p *Participant) await(ctx context.Context, req *driver.Request) (*Lease, e
 		return a.Lease, nil
 	}
 	if ctx.Err() != nil && errors.Is(f.Err, context.Canceled) {
-		f.Err = ctx.Err() // and not that of the context of the wait
+		f.Err = ctx.Err() // not the error of the wait's context
 	}
 	err := a.giveUp(*f)
 	if ctx.Err() != nil && err != errAgain {

@@ -72,7 +72,7 @@ func (d *store) view(ctx context.Context, names []string) (views [][]nodewire.St
 }
 
 // awaitNodes calls got with what each node answers, until all have, or until a quorum has and the others had the time
-// to. The error is that of ctx, or says that fewer than a quorum have answered.
+// to. The error is the one of ctx, or says that fewer than a quorum have answered.
 func awaitNodes[A any](ctx context.Context, d *store, answers <-chan A, got func(A) (node int, err error)) error {
 	var failed misses
 	var enough <-chan time.Time

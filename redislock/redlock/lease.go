@@ -26,19 +26,19 @@ type lease struct {
 	// Of a waiter; see look.go and turn.go.
 	waits   bool // it was to be queued
 	place   uint64
-	yielded bool            // to waiters that are before this one in the queues of free nodes
-	readers bool            // others were found to share the name
-	wished  bool            // and nodes were told to let no more of them in
-	wants   []chan struct{} // of each node: closed when the last wish was answered
-	foreign bool            // a client of another library was found to have the name
-	splits  int             // votes that were split, one after the other
-	deaf    []func()        // what ends listening, of a reader that waits
+	yielded bool // to waiters that are before this one in the queues of free nodes
+	readers bool // others were found to share the name
+	wished  bool // and nodes were told to let no more of them in
+	foreign bool // a client of another library was found to have the name
+	splits  int  // votes that were split, one after the other
 
 	since driver.Instant // before the requests were sent that have granted it
 
 	mu      sync.Mutex // guards the fields below
 	waiters int        // about how many wait
 	has     standing
+	wants   []chan struct{} // of each node: closed when the last wish was answered
+	deaf    []func()        // what ends listening, of a reader that waits
 }
 
 // standing is what a lease has at nodes.
@@ -249,18 +249,24 @@ func (l *lease) standing() standing {
 // listen has nodes tell a reader of the end of locks.
 func (l *lease) listen() {
 	for _, m := range l.d.members {
-		l.deaf = append(l.deaf, m.Listen(l.req.Name, func() {
+		stop := m.Listen(l.req.Name, func() {
 			l.mu.Lock()
 			pause := l.d.lull(0, l.waiters, l.req.TTL)
 			l.mu.Unlock()
 			l.d.events.Put(driver.Event{Kind: driver.Look, Name: l.req.Name, Lease: l.req.Lease, Grant: driver.Answer{Free: pause}})
-		}))
+		})
+		l.mu.Lock()
+		l.deaf = append(l.deaf, stop)
+		l.mu.Unlock()
 	}
 }
 
 func (l *lease) silence() {
-	for _, stop := range l.deaf {
+	l.mu.Lock()
+	deaf := l.deaf
+	l.deaf = nil
+	l.mu.Unlock()
+	for _, stop := range deaf { // it may wait for a call of Listen's function, which locks mu
 		stop()
 	}
-	l.deaf = nil
 }

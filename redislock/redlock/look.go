@@ -142,8 +142,11 @@ func (l *lease) want(long time.Duration) <-chan reading {
 	answers := make(chan reading, len(l.d.members))
 	all := l.d.together(len(l.d.members), l.req.TTL, false)
 	for i, m := range l.d.members {
-		before, answered := l.wants[i], make(chan struct{})
+		answered := make(chan struct{})
+		l.mu.Lock() // two Ends may come here
+		before := l.wants[i]
 		l.wants[i] = answered
+		l.mu.Unlock()
 		send(m, all, func(ctx context.Context) (nodewire.State, error) {
 			if before != nil {
 				select {

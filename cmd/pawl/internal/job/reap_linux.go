@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// reap reaps those of our children that have ended, and reports whether nothing is left of the job: there
+// reap reaps our children that have ended, and reports whether nothing is left of the job: there
 // is no child but others. It is for a job that is ours since its guard was killed, and one goroutine at a
 // time calls it.
 //

@@ -18,7 +18,7 @@ term has a larger PAWL_TOKEN.
 When COMMAND ends by itself, pawl exits with its code, and another caller leads.
 --max-hold limits a term, so that another caller can lead.
 
-Flags, environment and exit codes are those of pawl run, but elect always waits,
+Elect has the flags, environment and exit codes of pawl run, but always waits,
 and goes on after a lost lock.`
 
 const (

@@ -29,7 +29,7 @@ Pawl keeps no record of past runs. If the process that holds the lock is killed,
 or its machine restarts, COMMAND may run again in the same period: after --ttl,
 on a directory at once.
 
-Flags, environment and exit codes are those of pawl run, but busy is 0.`
+Once has the flags, environment and exit codes of pawl run, but busy is 0.`
 
 // checkTurn derives from --per for how long the lock is kept.
 func (a *runArgs) checkTurn() error {
