@@ -217,7 +217,7 @@ func TestResumedLeader(t *testing.T) {
 	_, rest := leader(t, ms)
 	a := openStore(t, urlOf(rest...))
 	g := take(t, a, requestFor("deploy", ttl))
-	lost := make(chan driver.Instant, 1)
+	lost := make(chan driver.Instant, 2) // by the connection, or by a renewal that comes before its news
 	g.OnLost(func(error) { lost <- driver.Now() })
 	_, others, resume := stuckLeader(t, ms)
 	renew := func(d time.Duration) (alive bool) {
@@ -226,6 +226,7 @@ func TestResumedLeader(t *testing.T) {
 			_, err := g.Renew(ctx, ttl)
 			cancel()
 			if errors.Is(err, driver.ErrLost) {
+				lost <- driver.Now()
 				return false
 			}
 		}

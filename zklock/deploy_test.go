@@ -101,7 +101,12 @@ func TestTLS(t *testing.T) {
 	var locks *pawl.Client
 	var err error
 	if !eventually(patience, func() bool { // this port comes after the other
-		locks, err = Open(t.Context(), "zks://"+secure+"?ca_file="+cert, options(2*time.Second))
+		if locks, err = Open(t.Context(), "zks://"+secure+"?ca_file="+cert, options(6*time.Second)); err != nil {
+			return false
+		}
+		if err = locks.Ping(t.Context()); err != nil {
+			locks.Close()
+		}
 		return err == nil
 	}) {
 		t.Fatalf("Open = %v\n%s", err, s.Output())
