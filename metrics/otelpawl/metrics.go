@@ -4,7 +4,7 @@ package otelpawl
 
 import (
 	"context"
-	"sync"
+	"errors"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/metrics/internal/measure"
@@ -12,125 +12,76 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Metrics returns an Observer that counts the events of a client; see pawl.Options. It may be
-// given to several clients, which are counted together then. Make one for the process: the
-// MeterProvider keeps what it needs of each.
+// Metrics returns an Observer that counts the events of a client; see pawl.Options. Several
+// clients that have it are counted together. Make one for the process: the MeterProvider keeps
+// what it needs of each.
 func Metrics(opts *Options) (pawl.Observer, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	m := &meters{class: opts.Class, groups: map[measure.Group]*group{}}
-	if err := m.make(opts.meter()); err != nil {
+	meter, record, gauges := opts.meter(), recorders{}, map[*measure.Instrument]metric.Float64ObservableGauge{}
+	var observed []metric.Observable
+	var errs []error
+	for _, i := range measure.Instruments {
+		unit, help := metric.WithUnit(i.Unit), metric.WithDescription(i.Help)
+		var err error
+		switch i.Kind {
+		case measure.Histogram:
+			var h metric.Float64Histogram
+			h, err = meter.Float64Histogram(i.Name, unit, help, metric.WithExplicitBucketBoundaries(i.Bounds...))
+			record[i] = func(ctx context.Context, value float64, of metric.MeasurementOption) { h.Record(ctx, value, of) }
+		case measure.UpDown:
+			var c metric.Int64UpDownCounter
+			c, err = meter.Int64UpDownCounter(i.Name, unit, help)
+			record[i] = func(ctx context.Context, value float64, of metric.MeasurementOption) { c.Add(ctx, int64(value), of) }
+		case measure.Counter:
+			var c metric.Int64Counter
+			c, err = meter.Int64Counter(i.Name, unit, help)
+			record[i] = func(ctx context.Context, value float64, of metric.MeasurementOption) { c.Add(ctx, int64(value), of) }
+		case measure.Gauge:
+			gauges[i], err = meter.Float64ObservableGauge(i.Name, unit, help)
+			observed = append(observed, gauges[i])
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return pawl.Observer{}, err
 	}
-	// The context of a call, which may have ended, is there for its span: for exemplars.
-	return pawl.Observer{
-		Waiting:  func(e pawl.Event) { m.waiting.Add(e.Context, 1, m.group(e).all) },
-		Acquired: m.acquired,
-		Waited:   m.waited,
-		Renewed:  func(e pawl.Event) { m.margin.Record(e.Context, measure.Margin(e), m.group(e).class) },
-		Lost:     m.lose,
-		Released: m.released,
-		Stepped: func(e pawl.Event) {
-			m.steps.Add(context.Background(), 1, with(attribute.String(measure.ServerLabel, e.Server), attribute.String(measure.DirectionLabel, measure.DirectionOf(e))))
-		},
-		Closed: m.live.Closed,
-		Silent: m.live.Silent,
-	}, nil
-}
-
-type meters struct {
-	class func(string) string
-	live  measure.Live
-
-	wait, hold, margin metric.Float64Histogram
-	waiting, held      metric.Int64UpDownCounter
-	lost, steps        metric.Int64Counter
-
-	mu     sync.Mutex
-	groups map[measure.Group]*group
-}
-
-// group has the attributes of one group, made once.
-type group struct {
-	measure.Group
-	all, class              metric.MeasurementOption
-	granted, gaveUp, failed metric.MeasurementOption
-	released, wasLost       metric.MeasurementOption
-}
-
-func with(attributes ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attributes...))
-}
-
-// attributes returns those of a group: no class is no attribute.
-func attributes(g measure.Group, more ...attribute.KeyValue) metric.MeasurementOption {
-	return with(append(more, append(classOf(g), attribute.String(measure.KindLabel, g.Kind))...)...)
-}
-
-func classOf(g measure.Group) []attribute.KeyValue {
-	if g.Class == "" {
+	m := measure.NewMeter(record, opts.Class)
+	_, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		m.Gauges(func(i *measure.Instrument, value float64, labels ...string) {
+			to.ObserveFloat64(gauges[i], value, attributes(i, labels))
+		})
 		return nil
+	}, observed...)
+	if err != nil {
+		return pawl.Observer{}, err
 	}
-	return []attribute.KeyValue{attribute.String(measure.ClassLabel, g.Class)}
+	return m.Observer(), nil
 }
 
-func (m *meters) group(e pawl.Event) *group {
-	key := measure.GroupOf(e, m.class)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g := m.groups[key]
-	if g != nil {
-		return g
+// recorders has what records a value of each instrument. It is a measure.Library.
+type recorders map[*measure.Instrument]func(ctx context.Context, value float64, of metric.MeasurementOption)
+
+// Begin implements measure.Library.
+func (r recorders) Begin(i *measure.Instrument, labels ...string) {
+	if i.Kind != measure.Histogram { // one without a value has no series
+		r.Record(context.Background(), i, 0, labels...)
 	}
-	outcome := func(o string) metric.MeasurementOption {
-		return attributes(key, attribute.String(measure.OutcomeLabel, o))
-	}
-	g = &group{
-		Group: key, all: attributes(key), class: with(classOf(key)...),
-		granted: outcome(measure.Granted), gaveUp: outcome(measure.GaveUp), failed: outcome(measure.Failed),
-		released: outcome(measure.Released), wasLost: outcome(measure.WasLost),
-	}
-	m.groups[key] = g
-	for _, r := range measure.Reasons { // of a sum that begins at 1, nobody sees that it has risen
-		m.lost.Add(context.Background(), 0, attributes(key, attribute.String(measure.ReasonLabel, string(r))))
-	}
-	return g
 }
 
-func (m *meters) acquired(e pawl.Event) {
-	g, ctx := m.group(e), e.Context
-	if !e.Tried {
-		m.waiting.Add(ctx, -1, g.all)
-		m.wait.Record(ctx, e.Waited.Seconds(), g.granted)
+// Record implements measure.Library.
+func (r recorders) Record(ctx context.Context, i *measure.Instrument, value float64, labels ...string) {
+	r[i](ctx, value, attributes(i, labels))
+}
+
+// attributes returns labels as attributes: no class is no attribute.
+func attributes(i *measure.Instrument, labels []string) metric.MeasurementOption {
+	var all []attribute.KeyValue
+	for n, value := range labels {
+		if key := i.Labels[n]; key != measure.ClassLabel || value != "" {
+			all = append(all, attribute.String(key, value))
+		}
 	}
-	m.held.Add(ctx, 1, g.all)
-	m.live.Acquired(e, g.Group)
-}
-
-func (m *meters) waited(e pawl.Event) {
-	g, ctx := m.group(e), e.Context
-	m.waiting.Add(ctx, -1, g.all)
-	outcome := g.failed
-	if measure.NotGranted(e.Err) == measure.GaveUp {
-		outcome = g.gaveUp
-	}
-	m.wait.Record(ctx, e.Waited.Seconds(), outcome)
-}
-
-func (m *meters) released(e pawl.Event) {
-	g := m.group(e)
-	m.ended(e, g, g.released)
-}
-
-func (m *meters) lose(e pawl.Event) {
-	g := m.group(e)
-	m.ended(e, g, g.wasLost)
-	m.lost.Add(e.Context, 1, attributes(g.Group, attribute.String(measure.ReasonLabel, string(measure.ReasonOf(e.Err)))))
-}
-
-func (m *meters) ended(e pawl.Event, g *group, outcome metric.MeasurementOption) {
-	m.live.Ended(e)
-	m.held.Add(e.Context, -1, g.all)
-	m.hold.Record(e.Context, e.Held.Seconds(), outcome)
+	return metric.WithAttributes(all...)
 }

@@ -105,40 +105,6 @@ func want(t *testing.T, got map[string]string, key, value string) {
 	}
 }
 
-func TestOneHoldsAndOneWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, read := metrics(t, first)
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), o), open(t, s.Participant(), o)
-		held, err := c.Acquire(t.Context(), "invoice/1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error)
-		go func() {
-			done <- other.Do(t.Context(), "invoice/1", func(context.Context, *pawl.Lease) error { return nil })
-		}()
-		time.Sleep(20 * time.Second)
-		got := read()
-		want(t, got, "pawl.held/{lease} class=invoice,kind=exclusive", "1")
-		want(t, got, "pawl.held.oldest/s class=invoice,kind=exclusive", "20")
-		want(t, got, "pawl.waiting/{call} class=invoice,kind=exclusive", "1")
-		want(t, got, "pawl.lost/{lease} class=invoice,kind=exclusive,reason=expired", "0")
-		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		got = read()
-		want(t, got, "pawl.held/{lease} class=invoice,kind=exclusive", "0")
-		want(t, got, "pawl.held.oldest/s class=invoice,kind=exclusive", "0")
-		want(t, got, "pawl.waiting/{call} class=invoice,kind=exclusive", "0")
-		want(t, got, "pawl.wait.duration/s class=invoice,kind=exclusive,outcome=granted", "2, 20")
-		want(t, got, "pawl.hold.duration/s class=invoice,kind=exclusive,outcome=released", "2, 20")
-	})
-}
-
 // A wait that ends without a lease is counted although its context has ended; and the name
 // itself is nowhere unless it is asked for.
 func TestOutcomes(t *testing.T) {

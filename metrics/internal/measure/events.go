@@ -45,8 +45,7 @@ func NotGranted(err error) string {
 	return Failed
 }
 
-// Reasons are those for which a lease can be lost.
-var Reasons = []pawl.Reason{pawl.ReasonExpired, pawl.ReasonBroken, pawl.ReasonGone, pawl.ReasonLimit, pawl.ReasonStuck}
+var reasons = []pawl.Reason{pawl.ReasonExpired, pawl.ReasonBroken, pawl.ReasonGone, pawl.ReasonLimit, pawl.ReasonStuck}
 
 // ReasonOf returns the reason of a Lost.
 func ReasonOf(err error) pawl.Reason {
@@ -55,15 +54,4 @@ func ReasonOf(err error) pawl.Reason {
 		return lost.Reason
 	}
 	return pawl.ReasonGone
-}
-
-// Margin returns the RenewalMargin of a Renewed.
-func Margin(e pawl.Event) float64 { return e.Left.Seconds() / e.TTL.Seconds() }
-
-// DirectionOf returns the direction of a Stepped.
-func DirectionOf(e pawl.Event) string {
-	if e.Step < 0 {
-		return "back"
-	}
-	return "forward"
 }

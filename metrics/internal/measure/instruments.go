@@ -5,7 +5,7 @@
 // docs/metrics.md is its page.
 //
 // It is in the root module, and those modules may be built with a newer version of that than
-// their own: add to this package, and change or remove nothing that they use.
+// their own: from the first release on, add to this package, and change or remove nothing that they use.
 package measure
 
 import "strings"

@@ -12,14 +12,13 @@ import (
 // lastsFor is for how long a silence lasts that is not told again: it is told each minute.
 const lastsFor = 75 * time.Second
 
-// Live knows what changes while nothing happens: how old leases are, and how a store is.
-// The zero value is ready. It may be told of events of several clients at once.
-type Live struct {
+// live knows what changes while nothing happens: how old leases are, and how a store is.
+type live struct {
 	mu     sync.Mutex
-	held   map[string]hold // by Event.Lease, which no two leases have at the same time
-	groups map[Group]struct{}
+	held   map[string]hold      // by Event.Lease, which no two leases have at the same time
+	groups map[Group]bool       // that have ever had a lease
 	opens  map[string]time.Time // when the quarantine of a server ends
-	silent map[string]silence
+	silent map[string]silence   // of servers
 }
 
 type hold struct {
@@ -29,80 +28,53 @@ type hold struct {
 
 type silence struct{ since, told time.Time }
 
-// Acquired notes a lease of the group g.
-func (l *Live) Acquired(e pawl.Event, g Group) {
+func (l *live) acquired(e pawl.Event, g Group) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held == nil {
-		l.held, l.groups = map[string]hold{}, map[Group]struct{}{}
-	}
 	l.held[e.Lease] = hold{g, time.Now()}
-	l.groups[g] = struct{}{}
+	l.groups[g] = true
 }
 
-// Ended notes a Released or a Lost.
-func (l *Live) Ended(e pawl.Event) {
+func (l *live) ended(e pawl.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.held, e.Lease)
 }
 
-// Closed notes a quarantine.
-func (l *Live) Closed(e pawl.Event) {
+func (l *live) closed(e pawl.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.opens == nil {
-		l.opens = map[string]time.Time{}
-	}
 	l.opens[e.Server] = time.Now().Add(e.Left)
 }
 
-// Silent notes a silence.
-func (l *Live) Silent(e pawl.Event) {
+func (l *live) silenced(e pawl.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.silent == nil {
-		l.silent = map[string]silence{}
-	}
 	now := time.Now()
 	l.silent[e.Server] = silence{now.Add(-e.Waited), now}
 }
 
-// Oldest returns the value of OldestHeld for each group that has ever had a lease.
-func (l *Live) Oldest() map[Group]time.Duration {
+// Gauges calls f, which must not block, with what each Gauge shows now.
+func (m *Meter) Gauges(f func(i *Instrument, value float64, labels ...string)) {
+	l := &m.live
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	oldest := make(map[Group]time.Duration, len(l.groups))
-	for g := range l.groups {
-		oldest[g] = 0
-	}
 	now := time.Now()
+	oldest := make(map[Group]time.Duration, len(l.groups))
 	for _, h := range l.held {
 		oldest[h.group] = max(oldest[h.group], now.Sub(h.since))
 	}
-	return oldest
-}
-
-// Quarantines returns the value of Quarantine for each server that has ever had one.
-func (l *Live) Quarantines() map[string]time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	left := make(map[string]time.Duration, len(l.opens))
+	for g := range l.groups {
+		f(OldestHeld, oldest[g].Seconds(), g.labels(OldestHeld)...)
+	}
 	for server, at := range l.opens {
-		left[server] = max(0, time.Until(at))
+		f(Quarantine, max(0, at.Sub(now)).Seconds(), server)
 	}
-	return left
-}
-
-// Silences returns the value of Silent for each server that has ever been silent.
-func (l *Live) Silences() map[string]time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	long := make(map[string]time.Duration, len(l.silent))
 	for server, s := range l.silent {
-		if long[server] = 0; time.Since(s.told) < lastsFor {
-			long[server] = time.Since(s.since)
+		long := now.Sub(s.since)
+		if now.Sub(s.told) >= lastsFor {
+			long = 0
 		}
+		f(Silent, long.Seconds(), server)
 	}
-	return long
 }
