@@ -73,12 +73,16 @@ func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (*Lease,
 		return nil, err
 	}
 	defer p.done(stop)
+	p.running.begin()
+	defer p.running.end()
 	for lates, pause := 0, minPause; ; pause = min(2*pause, maxPause) {
+		before := p.running.now().paused
 		l, err := p.attemptOnce(ctx, req, attemptKind{waits: true})
 		switch {
 		case err == nil:
 			return l, nil
 		case err == errAgain:
+		case isLate(err) && p.running.now().paused > before:
 		case isLate(err) && lates < maxLate:
 			lates++
 		default:

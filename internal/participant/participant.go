@@ -35,6 +35,8 @@ type Participant struct {
 	timeouts timeouts
 	tokens   tokens
 
+	running running
+
 	answered atomic.Bool // the store has answered once
 
 	mu          sync.Mutex

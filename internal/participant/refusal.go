@@ -11,7 +11,7 @@ import (
 // refusal is why a store that answers grants a waiter nothing: it is reading its data from disk, or has no memory.
 type refusal struct {
 	err   error
-	began driver.Instant // before the first request that was refused
+	began moment // before the first request that was refused
 }
 
 // RefusedError says why a wait went on until its context ended. It is not ErrUnavailable, as the attempt itself may have
@@ -20,8 +20,8 @@ type RefusedError struct{ last error }
 
 func (e *RefusedError) Error() string { return "the store refuses requests: " + e.last.Error() }
 
-// again records one more refusal, of a request that was sent at an instant.
-func (r *refusal) again(sent driver.Instant, f driver.Failure) {
+// again records one more refusal, of a request that was sent at a moment.
+func (r *refusal) again(sent moment, f driver.Failure) {
 	if f.Passing {
 		return
 	}

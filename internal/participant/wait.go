@@ -69,7 +69,7 @@ func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failur
 		return nil
 	default:
 	}
-	began := driver.Now()
+	began := l.p.running.now()
 	if ans, err := l.ask(ctx, false); err != nil {
 		_, f := l.failed(ctx, began, driver.FailureOf(err))
 		return f
@@ -94,13 +94,13 @@ func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failur
 // request may have been carried out: a repetition finds that out.
 func (l *looks) wait(ctx context.Context) *driver.Failure {
 	for !l.isHeld() {
-		began := driver.Now()
+		asked, began := driver.Now(), l.p.running.now()
 		ans, err := l.look(ctx, l.queued)
 		var next time.Duration
 		switch {
 		case err != nil:
 			var f *driver.Failure
-			if next, f = l.failed(ctx, max(began, ans.Sent), driver.FailureOf(err)); f != nil {
+			if next, f = l.failed(ctx, began.add(max(0, ans.Sent.Sub(asked))), driver.FailureOf(err)); f != nil {
 				return f
 			}
 		case ans.Granted:
@@ -126,7 +126,7 @@ type looks struct {
 	patience    *patience // from the first answer that did not grant on
 	queued      bool
 	pause, idle time.Duration // the next ones, after a failure and at a name that is free and is not granted
-	outage      driver.Outage
+	outage      outage
 	refusal     refusal
 }
 
@@ -134,7 +134,7 @@ type looks struct {
 func (l *looks) refused(ans driver.Answer) time.Duration {
 	l.queued, l.pause, l.holders = l.p.caps.Queue, minPause, ans.Holders
 	l.refusal = refusal{}
-	l.outage.Over()
+	l.outage = outage{}
 	next := l.p.next(ans)
 	if next > minIdle {
 		l.idle = minIdle
@@ -144,10 +144,12 @@ func (l *looks) refused(ans driver.Answer) time.Duration {
 	return next
 }
 
-// failed is refused for a request that was sent at an instant and has failed. It returns a failure that ends the
+// failed is refused for a request that was sent at a moment and has failed. It returns a failure that ends the
 // waiting.
-func (l *looks) failed(ctx context.Context, began driver.Instant, f driver.Failure) (time.Duration, *driver.Failure) {
-	if end := l.ends(ctx, driver.Now().Sub(began), f); end != nil {
+func (l *looks) failed(ctx context.Context, sent moment, f driver.Failure) (time.Duration, *driver.Failure) {
+	now := l.p.running.now()
+	f.Passing = f.Passing || now.paused > sent.paused // the time of the request may have passed in the pause
+	if end := l.ends(ctx, now.sub(sent), f); end != nil {
 		return 0, end
 	}
 	bears := l.ttl
@@ -155,11 +157,11 @@ func (l *looks) failed(ctx context.Context, began driver.Instant, f driver.Failu
 		bears = min(bears, RequestTimeout)
 	}
 	if !f.Silent && l.p.answered.Load() {
-		l.outage.Over()
-		if l.refusal.again(began, f); l.refusal.err != nil && driver.Now().Sub(l.refusal.began) >= firstSilence {
+		l.outage = outage{}
+		if l.refusal.again(sent, f); l.refusal.err != nil && now.sub(l.refusal.began) >= firstSilence {
 			l.p.tellRefusal(l.refusal.err)
 		}
-	} else if err := l.outage.Failed(began, bears, f.Err); err != nil {
+	} else if err := l.outage.failed(sent, now, bears, f.Err); err != nil {
 		return 0, &driver.Failure{Err: err, Maybe: f.Maybe || l.queued}
 	} else {
 		l.refusal = refusal{} // it may be over

@@ -33,6 +33,7 @@ type world struct {
 	pawls   []*pawl.Client
 	faults  []conditions // by client
 	paused  []time.Duration
+	pauses  []fault // so far
 	over    bool
 
 	trusted  []*trusted
@@ -186,6 +187,9 @@ func (w *world) schedule(f fault) {
 		at(f.At, func() {
 			w.note("client %d stands still for %v", f.Client, f.For)
 			w.paused[f.Client] = max(w.paused[f.Client], w.now()+f.For)
+			w.pauses = append(w.pauses, f)
+			began := driver.Now()
+			at(f.For, func() { w.halves[f.Client].StoodStill(began) })
 		})
 	case "restart", "empty":
 		at(f.At, func() {
@@ -328,7 +332,7 @@ func (w *world) operate(client int, why string, o op) {
 	w.mu.Unlock()
 	l, err := w.acquire(client, name, why, o)
 	if err != nil {
-		w.refused(why, o, err)
+		w.refused(client, why, o, err)
 		return
 	}
 	t := &trusted{Lease: l, client: client, op: o, why: why, since: w.now()}
@@ -377,7 +381,7 @@ func (w *world) acquire(client int, name, why string, o op) (*pawl.Lease, error)
 var outcomes = []error{pawl.ErrHeld, pawl.ErrLost, pawl.ErrReleased, pawl.ErrUnavailable, pawl.ErrUncertain}
 
 // refused checks the error of a call.
-func (w *world) refused(why string, o op, err error) {
+func (w *world) refused(client int, why string, o op, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note("%s: %v", why, err)
@@ -392,7 +396,7 @@ func (w *world) refused(why string, o op, err error) {
 		w.fail("%s: %v is %d outcomes", why, err, n)
 	}
 	if o.Patience > 0 {
-		w.gaveUp(why, err)
+		w.gaveUp(client, why, err)
 		return
 	}
 	if !errors.Is(err, pawl.ErrUnavailable) {
@@ -406,16 +410,22 @@ func (w *world) refused(why string, o op, err error) {
 
 // gaveUp checks the error of Acquire: one that has been answered goes on until its context ends, or until it has
 // had no answer for a whole TTL. The caller holds mu.
-func (w *world) gaveUp(why string, err error) {
+func (w *world) gaveUp(client int, why string, err error) {
 	var silent *driver.SilentError
 	var slots *pawl.SlotsError
 	last, answered := w.answered[why]
+	ran := w.now() - last
+	for _, f := range w.pauses {
+		if f.Client == client {
+			ran -= max(0, min(w.now(), f.At+f.For)-max(last, f.At)-time.Second)
+		}
+	}
 	switch {
 	case !answered, errors.Is(err, context.DeadlineExceeded), errors.As(err, &slots):
 	case !errors.As(err, &silent):
 		w.fail("%s: %v, although it had been answered", why, err)
-	case w.now()-last < w.plan.TTL:
-		w.fail("%s: %v, although it was answered %v ago", why, err, w.now()-last)
+	case ran < w.plan.TTL:
+		w.fail("%s: %v, although it was answered %v ago and ran for %v of that", why, err, w.now()-last, ran)
 	}
 }
 
