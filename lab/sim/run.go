@@ -127,6 +127,7 @@ func (w *world) connect(id int) *client {
 	if err != nil {
 		panic(fmt.Sprintf("sim: %v", err)) // no fault has begun yet
 	}
+	store = &apart{store, w, id}
 	if o := w.plan.Off; o.Elapsed || o.Deadline {
 		store = o.store(store)
 	}
