@@ -6,6 +6,7 @@ package job
 
 import (
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,9 +21,11 @@ const (
 
 // targets are the processes of a job: a process group, and what has left it.
 type targets struct {
-	group int // 0: not known
+	group int // 0: not known; see led
 	root  int // descendants of this process belong to the job; 0: none
 	guard int // except for this one
+
+	reaped *atomic.Bool // the leader of the group has been; nil: never
 
 	// others are children that root had before the job, from a program that it
 	// was before an exec: a shell's background jobs. They and their descendants
@@ -52,8 +55,8 @@ func (t *targets) kill(d time.Duration, none func() bool) bool {
 }
 
 func (t *targets) each(sig syscall.Signal) {
-	if t.group > 0 {
-		_ = syscall.Kill(-t.group, sig)
+	if group := t.led(); group > 0 {
+		_ = syscall.Kill(-group, sig)
 	}
 	for _, s := range t.strays() {
 		s.signal(sig)
@@ -67,16 +70,19 @@ func groupExists(id int) bool {
 func (j *Job) targets() *targets {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	t := &targets{group: j.pid, reaped: &j.reaped, root: j.guard.pid, guard: j.guard.pid, others: j.others}
 	if j.adopted {
-		return &targets{group: j.pid, root: os.Getpid(), others: j.others}
+		t.root, t.guard = os.Getpid(), 0
 	}
-	return &targets{group: j.pid, root: j.guard.pid, guard: j.guard.pid, others: j.others}
+	return t
 }
 
-// Signal sends sig to the command's group.
+// Signal sends sig to the command's group, or, if the command has ended, to all that is left of it.
 func (j *Job) Signal(sig syscall.Signal) {
-	if pid := j.PID(); pid > 0 {
-		_ = syscall.Kill(-pid, sig)
+	if t := j.targets(); t.led() > 0 {
+		_ = syscall.Kill(-t.led(), sig)
+	} else {
+		t.each(sig)
 	}
 }
 

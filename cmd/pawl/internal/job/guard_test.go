@@ -186,3 +186,39 @@ func TestReapedChildIsNotTheLast(t *testing.T) {
 		t.Error("somebody is left, says the next look")
 	}
 }
+
+// TestNumberOfAnotherGroup: once the command has been reaped and its group is empty, another group may get
+// its number. What the command has left elsewhere is ended, and that group is not.
+func TestNumberOfAnotherGroup(t *testing.T) {
+	other, left := victim(t, ":"), victim(t, ":")
+	p, ok := readProcess(other.Process.Pid)
+	if !ok {
+		t.Fatal("no such process")
+	}
+	j := &Job{guard: &guard{}, adopted: true, pid: other.Process.Pid, others: []process{p},
+		ended: make(chan struct{}), started: make(chan struct{})}
+	j.hear("exited 0")
+	if !j.targets().kill(lastWait, func() bool { return ended(left) }) {
+		t.Error("what the command has left is alive")
+	}
+	j.Signal(syscall.SIGKILL)
+	if p, ok := readProcess(other.Process.Pid); !ok || p.dead {
+		t.Error("a group that has got the number of the command's was killed")
+	}
+}
+
+// TestGuardDiesBeforeItTells: a guard that was killed between the end of the command and its message has
+// reaped the command.
+func TestGuardDiesBeforeItTells(t *testing.T) {
+	c := exec.Command("true")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if notChild(c.Process.Pid) {
+		t.Error("a child that nobody has reaped is none")
+	}
+	_ = c.Wait()
+	if !notChild(c.Process.Pid) {
+		t.Error("what was reaped is a child")
+	}
+}

@@ -118,6 +118,9 @@ func (j *Job) bereaved() {
 	j.mu.Lock()
 	j.adopted = true
 	j.mu.Unlock()
+	if notChild(j.PID()) {
+		j.reaped.Store(true) // by a guard that did not live to tell
+	}
 	j.targets().terminate()
 	grace := j.spec.Grace
 	select {

@@ -67,7 +67,7 @@ func newWatch(args []string) (w *watch, rest []string, ok bool) {
 			return nil, nil, false
 		}
 	}
-	w = &watch{wrapper: int(n[0]), pipe: int(n[1]), tell: int(n[2]), grace: time.Duration(n[3])}
+	w = &watch{targets: targets{reaped: new(atomic.Bool)}, wrapper: int(n[0]), pipe: int(n[1]), tell: int(n[2]), grace: time.Duration(n[3])}
 	for _, text := range strings.FieldsFunc(args[3], func(r rune) bool { return r == ',' }) {
 		fd, err := strconv.Atoi(text)
 		if err != nil {
@@ -117,8 +117,10 @@ func (w *watch) reap() {
 		case ws.Stopped():
 			w.say("stopped %d", ws.StopSignal())
 		case ws.Signaled():
+			w.reaped.Store(true)
 			w.say("killed %d", ws.Signal())
 		default:
+			w.reaped.Store(true)
 			w.say("exited %d", ws.ExitStatus())
 		}
 	}

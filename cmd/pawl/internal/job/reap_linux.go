@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // reap reaps our children that have ended, and reports whether nothing is left of the job: there
@@ -32,11 +34,20 @@ func (j *Job) reap() (none bool) {
 		if slices.ContainsFunc(j.others, func(p process) bool { return p.pid == pid }) {
 			continue // nobody reaps others: their numbers stay theirs
 		}
-		if _, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
+		reaped, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+		if err != syscall.ECHILD {
 			none = false // also if it was dead: what it has left may have come after the list
+		}
+		if err == nil && reaped == j.pid {
+			j.reaped.Store(true)
 		}
 	}
 	return none
+}
+
+// notChild reports whether a process is certainly not our child, dead or alive.
+func notChild(pid int) bool {
+	return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD
 }
 
 // candidates returns process ids, our children among them. The list of the first thread has the children of

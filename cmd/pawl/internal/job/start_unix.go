@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -29,6 +30,7 @@ type Job struct {
 	stops   chan syscall.Signal
 	ended   chan struct{} // closed when status, or err, is known
 	empty   chan struct{} // closed when nothing is left
+	reaped  atomic.Bool   // the command itself has been: see led
 
 	mu      sync.Mutex
 	pid     int // of the command, and of its group
@@ -113,10 +115,12 @@ func (j *Job) hear(line string) {
 		}
 	case "exited":
 		if _, err := fmt.Sscan(rest, &n); err == nil {
+			j.reaped.Store(true)
 			j.end(Status{Code: n}, nil)
 		}
 	case "killed":
 		if _, err := fmt.Sscan(rest, &n); err == nil {
+			j.reaped.Store(true)
 			j.end(Status{Signal: syscall.Signal(n)}, nil)
 		}
 	case "empty":

@@ -57,6 +57,15 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
+// led returns the group, or 0 when its leader has been reaped: once the last member has gone too, another
+// group may get its number, long before the job ends. The members descend from root, so each is found.
+func (t *targets) led() int {
+	if t.reaped != nil && t.reaped.Load() {
+		return 0
+	}
+	return t.group
+}
+
 // strays returns the living processes of the job that have left the group.
 func (t *targets) strays() []process { return t.find(t.isStray) }
 
@@ -82,7 +91,7 @@ func (t *targets) find(ok func(p process, all map[int]process) bool) []process {
 }
 
 func (t *targets) isStray(p process, all map[int]process) bool {
-	if p.pid == t.root || p.pid == t.guard || p.pid == os.Getpid() || p.group == t.group && t.group != 0 {
+	if p.pid == t.root || p.pid == t.guard || p.pid == os.Getpid() || t.leads(p) {
 		return false
 	}
 	return t.descends(p, all)
@@ -107,8 +116,10 @@ func (t *targets) descends(p process, all map[int]process) bool {
 
 // member reports whether a process belongs to the job, in its group or not.
 func (t *targets) member(p process, all map[int]process) bool {
-	return p.group == t.group && t.group != 0 || t.isStray(p, all)
+	return t.leads(p) || t.isStray(p, all)
 }
+
+func (t *targets) leads(p process) bool { return p.group == t.led() && p.group != 0 }
 
 // names returns the names of the programs of all living processes of the job.
 func (t *targets) names() map[int]string {

@@ -23,6 +23,12 @@ func children(int) []process { return nil }
 
 func (*targets) strays() []process { return nil }
 
+// led returns the group: without it the processes of the job are not found.
+func (t *targets) led() int { return t.group }
+
+// notChild is never sure.
+func notChild(int) bool { return false }
+
 // reap reports whether nothing is left of the job. Its processes are not our children here.
 func (j *Job) reap() bool { return !groupExists(j.PID()) }
 
