@@ -20,14 +20,14 @@ import (
 
 const (
 	candidates = 5
-	electTTL   = time.Second
+	electTTL   = 5 * time.Second
 )
 
-// electTime is for how long leaders are killed: $PAWL_ELECT, or 10 s.
+// electTime is for how long leaders are killed: $PAWL_ELECT, or 20 s.
 func electTime(t *testing.T) (d time.Duration, full bool) {
 	s := os.Getenv("PAWL_ELECT")
 	if s == "" {
-		return 10 * time.Second, false
+		return 20 * time.Second, false
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
@@ -50,7 +50,7 @@ var electStores = []struct {
 		store, _ := startRedlock(w.T, electTTL)
 		return w.blessed(store)
 	}, true, electTTL},
-	{"zookeeper", func(w *world) string { return "zk://" + startZooKeeper(w.T) + "/locks?tick_time=200ms" }, true, electTTL},
+	{"zookeeper", func(w *world) string { return "zk://" + startZooKeeper(w.T) + "/locks?tick_time=500ms" }, true, electTTL},
 	{"etcd", func(w *world) string { return "etcd://me:s3cret@" + startEtcd(w.T) + "/ci/locks" }, true, electTTL},
 }
 
@@ -59,8 +59,8 @@ func (w *world) blessed(store string) string {
 	return store
 }
 
-// TestElectedProcesses has five processes stand for election. Every two seconds, or
-// so, the leader is killed or stopped for longer than its TTL. There are never
+// TestElectedProcesses has five processes stand for election. Every few seconds
+// the leader is killed or stopped for longer than its TTL. There are never
 // two, tokens grow, and soon there is another.
 func TestElectedProcesses(t *testing.T) {
 	t.Parallel()
@@ -185,11 +185,7 @@ func (w *world) election(dir string, stops bool, gone time.Duration, start func(
 		w.Error(what)
 	}
 	w.Logf("%d killed and %d stopped, %d terms; nobody led for %v at most", kills, pauses, len(all), time.Duration(longest))
-	limit := gone + time.Second
-	if !full {
-		limit += 10 * time.Second // the machine may be busy
-	}
-	if time.Duration(longest) > limit {
+	if limit := gone + time.Second; full && time.Duration(longest) > limit { // else the machine may be busy
 		w.Errorf("nobody led for %v; want %v at most", time.Duration(longest), limit)
 	}
 	if len(all) < kills {
@@ -216,14 +212,16 @@ func TestElectionNeedsTheTime(t *testing.T) {
 			w.until("the first leads", leads("first"))
 			second := w.candidate(url, electTTL.String(), filepath.Join(dir, "second"))
 			w.until("the second leads", leads("second"))
-			time.Sleep(200 * time.Millisecond)
+			two := func() bool { return len(disorder(reigns(dir))) > 0 }
+			if mode == "blind" {
+				w.until("two lead", two)
+			}
 			for _, p := range []*proc{first, second} {
 				p.signal(syscall.SIGKILL)
 				<-p.done
 			}
-			wrong := disorder(reigns(dir))
-			if two := len(wrong) > 0; two != (mode == "blind") {
-				t.Errorf("found %q", wrong)
+			if two() != (mode == "blind") {
+				t.Errorf("found %q", disorder(reigns(dir)))
 			}
 		})
 	}
@@ -303,7 +301,7 @@ func TestCandidateAndOutage(t *testing.T) {
 	ask("SET pawl:{boss} somebody-else")
 	p := w.pawl("elect", "boss", "-s", "redis://"+addr+"?mode=efficiency", "--ttl", "1s", "--", "touch", filepath.Join(w.dir, "led"))
 	w.until("it waits", func() bool { return p.ended() || strings.Contains(p.stderr(), "waiting") })
-	ask("CLIENT PAUSE 3000 ALL")
+	ask("CLIENT PAUSE 10000 ALL")
 	w.until("it hears of the outage", func() bool { return p.ended() || strings.Contains(p.stderr(), "waiting to lead again") })
 	if p.ended() {
 		t.Fatalf("the candidate has ended: %v, stderr %q", p.err, p.stderr())

@@ -31,7 +31,7 @@ func startEtcd(t *testing.T) string {
 func TestEtcd(t *testing.T) {
 	w := newWorld(t)
 	addr := startEtcd(t)
-	w.serves("etcd://me:s3cret@"+addr+"/ci/locks", addr, "deploy/prod", "5s")
+	w.serves("etcd://me:s3cret@"+addr+"/ci/locks", addr, "deploy/prod", "10s")
 	w.refuses([]refusal{
 		{"etcd://me:wrong-s3cret@" + addr, "password", exit.Denied},
 		{"etcd://me:s3cret@" + addr, "may not read and write", exit.Denied},

@@ -158,18 +158,14 @@ func TestStuckStderr(t *testing.T) {
 func TestNestedEndsWithOuter(t *testing.T) {
 	w := newWorld(t)
 	p := w.pawl("run", "-s", "memory://", "--grace", "300ms", "outer", "--",
-		w.exe, "run", "-s", "file://"+w.dir+"/locks", "inner", "--", "bash", "-c",
+		w.exe, "run", "-s", "file://"+w.dir+"/locks", "inner", "--ttl", "6m", "--grace", "2m", "--", "bash", "-c",
 		`trap '' TERM; echo $$ >pid; touch in; while :; do sleep 0.02; done`)
 	w.appears("in")
-	began := time.Now()
 	p.signal(syscall.SIGKILL)
 	w.until("the inner command is gone", func() bool {
 		_, err := os.Stat("/proc/" + strings.TrimSpace(w.read("pid")))
 		return err != nil
 	})
-	if d := time.Since(began); d > 9*time.Second { // the inner grace is 10 s
-		t.Errorf("it took %v", d)
-	}
 }
 
 // A command that takes its own lock once more would wait for itself.

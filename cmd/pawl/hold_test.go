@@ -39,7 +39,7 @@ func TestHoldEndsAtSignals(t *testing.T) {
 func TestHoldThatWasPaused(t *testing.T) {
 	w := newWorld(t)
 	store := "redis://" + startRedis(t) + "?assume_new=true"
-	held := w.pawl("hold", "x", "-s", store, "--ttl", "4s", "--for", "10m", "--why", "test")
+	held := w.pawl("hold", "x", "-s", store, "--ttl", "6s", "--for", "10m", "--why", "test")
 	w.until("it is held", func() bool { return held.ended() || strings.Contains(held.stderr(), "holding") })
 	if held.ended() {
 		t.Fatalf("it has ended: %v, stderr %q", held.err, held.stderr())

@@ -68,7 +68,7 @@ func TestLeftovers(t *testing.T) {
 // TestLeftoversOfAKilledWrapper: they are ended when pawl is killed, in time for the next holder.
 func TestLeftoversOfAKilledWrapper(t *testing.T) {
 	eachLeaving(t, func(w *world, store, command string) {
-		first := w.pawl("run", "-s", store, "--ttl", "2s", "--grace", "300ms", "x", "--", "bash", "-c", "echo $$ >pid; "+command+" wait; sleep 1000")
+		first := w.pawl("run", "-s", store, "--ttl", "6s", "--grace", "300ms", "x", "--", "bash", "-c", "echo $$ >pid; "+command+" wait; sleep 1000")
 		w.appears("in")
 		left := w.others(first)
 		if len(left) < 2 {

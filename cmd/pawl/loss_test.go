@@ -100,7 +100,7 @@ func TestNothingLeftAfterLoss(t *testing.T) {
 	})
 	t.Run("release", func(t *testing.T) {
 		w := newWorld(t)
-		p := w.pawl("run", "-s", "memory://", "--ttl", "2s", "x", "--", "sh", "-c", stray+"touch cut")
+		p := w.pawl("run", "-s", "memory://", "--ttl", "6s", "x", "--", "sh", "-c", stray+"touch cut")
 		p.end(exit.Lost)
 		w.noStray("pids")
 		if !strings.Contains(p.stderr(), "the command had ended, and what it had left running was stopped") {
@@ -133,7 +133,7 @@ func (w *world) noStray(file string) {
 // The wrapper is stopped past the deadline: the guard acts.
 func TestStoppedWrapper(t *testing.T) {
 	w := newWorld(t)
-	p := w.pawl("run", "x", "--max-hold", "2s", "--grace", "500ms", "--", "sh", "-c",
+	p := w.pawl("run", "x", "--max-hold", "8s", "--grace", "500ms", "--", "sh", "-c",
 		`trap '' TERM; echo $$ >pid; touch in; while :; do sleep 0.02; done`)
 	w.appears("in")
 	p.signal(syscall.SIGSTOP)

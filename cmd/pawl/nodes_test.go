@@ -23,13 +23,13 @@ func TestNodes(t *testing.T) {
 		for _, i := range which {
 			of = append(of, addrs[i])
 		}
-		return "redlock://" + strings.Join(of, ",") + "?node_timeout=1s&max_ttl=1s" + query
+		return "redlock://" + strings.Join(of, ",") + "?node_timeout=1s&max_ttl=5s" + query
 	}
 	from, more := url("", 0, 1, 2), url("&quorum=3", 0, 1, 2, 3)
 	w.pawl("bless", "-s", from, "--yes").end(0)
 	run := func(store string, code int, want string) {
 		t.Helper()
-		p := w.pawl("run", "-s", store, "--ttl", "1s", "job", "true")
+		p := w.pawl("run", "-s", store, "--ttl", "5s", "job", "true")
 		p.end(code)
 		if !strings.Contains(p.stderr(), want) {
 			t.Errorf("stderr is %q; want it to say %q", p.stderr(), want)
@@ -50,7 +50,7 @@ func TestNodes(t *testing.T) {
 	}
 	change := w.pawl("nodes", "change", "--from", from, "--to", to)
 	change.end(0)
-	if !strings.Contains(change.stdout(), "nothing is granted or renewed for 1") || !strings.Contains(change.stdout(), "the store's nodes are") {
+	if !strings.Contains(change.stdout(), "nothing is granted or renewed for 5") || !strings.Contains(change.stdout(), "the store's nodes are") {
 		t.Errorf("the change says %q", change.stdout())
 	}
 	run(to, 0, "")

@@ -54,7 +54,7 @@ func TestWaitedInVainForAStore(t *testing.T) {
 	link := drivertest.NewLink(t, addr)
 	holder := w.pawl("run", "-s", store, "x", "--", "sh", "-c", holdUntil)
 	w.appears("in")
-	p := w.pawl("run", "-s", "redis://"+link.Addr(), "--wait", "3s", "x", "true")
+	p := w.pawl("run", "-s", "redis://"+link.Addr(), "--wait", "15s", "x", "true")
 	w.until("it waits", func() bool { return strings.Contains(p.stderr(), "you are next") })
 	link.Set(drivertest.BlackHole)
 	p.end(exit.Unavailable)

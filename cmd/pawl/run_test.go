@@ -61,17 +61,13 @@ func TestSignalWhileWaiting(t *testing.T) {
 	first := w.pawl("run", "x", "sh", "-c", holdUntil)
 	w.appears("in")
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		p := w.pawl("run", "x", "touch", "never")
+		p := w.pawl("run", "x", "--ttl", "6m", "--grace", "2m", "touch", "never")
 		w.until("it waits", func() bool { return strings.Contains(p.stderr(), "waiting") })
-		began := time.Now()
 		p.signal(sig)
 		if sig == syscall.SIGINT {
 			p.end(-int(sig)) // so that a script that we are part of ends too
 		} else {
 			p.end(128 + int(sig))
-		}
-		if d := time.Since(began); d > 9*time.Second { // the grace is 10 s
-			t.Errorf("%v took %v", sig, d)
 		}
 	}
 	w.create("out")
@@ -143,12 +139,11 @@ const killWrapper = `kill -9 $(cut -d " " -f 4 /proc/$PPID/stat);`
 // not the guard while it waits for the command.
 func TestPipelineEnds(t *testing.T) {
 	w := newWorld(t)
-	q := w.sh(`$P run x -- sh -c 'trap "touch termed" TERM; ` + killWrapper + ` exec >/dev/null 2>&1; while ! test -e out; do sleep 0.02; done' 2>&1 | cat; touch over`)
+	q := w.sh(`$P run x --ttl 6m --grace 2m -- sh -c 'trap "touch termed" TERM; ` + killWrapper + ` exec >/dev/null 2>&1; while ! test -e out; do sleep 0.02; done' 2>&1 | cat; touch over`)
 	w.appears("termed")
-	began := time.Now()
 	w.appears("over")
-	if d := time.Since(began); len(w.guards()) == 0 || d > 9*time.Second { // the grace is 10 s
-		t.Errorf("it took %v, and the guards are %d", d, w.guards())
+	if len(w.guards()) == 0 {
+		t.Error("the guard does not wait for the command")
 	}
 	w.create("out")
 	q.end(0)
