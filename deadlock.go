@@ -22,7 +22,7 @@ type DeadlockError struct {
 
 // Blocked is a waiter and a lease that is in its way.
 type Blocked struct {
-	Waiter Waiter
+	Waiter Waiter // who waits
 	Name   string // what it waits for
 	By     Held   // the lease on Name
 }

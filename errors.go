@@ -99,7 +99,7 @@ type Error struct {
 	// break, describe, ping or open. It is empty if the error says why a lease has ended.
 	Op   string
 	Name string // that the lease is on; empty if the operation has none
-	Err  error
+	Err  error  // the cause
 }
 
 // Error returns the operation, the name and the cause in one line.

@@ -65,19 +65,18 @@ type Observer struct {
 // Event describes one thing that has happened to a lease, or, for Stepped, Closed, Silent and
 // Refused, to the store.
 type Event struct {
-	Name   string
+	Name   string        // of the lease
 	Lease  string        // the id of the lease; empty if there is none
 	Token  Token         // 0 if there is none
 	Waited time.Duration // how long the call or the request took
 	Held   time.Duration // how long the lease was held, once it has ended
-	Err    error
+	Err    error         // of Waited, Suspect, Lost, Released and Refused
 
-	// These are of the call that asked for the lease: its context, for its values; the kind that it
-	// asked for; and whether it did not wait, as TryAcquire.
-	Context context.Context
-	Shared  bool
-	Slots   int
-	Tried   bool
+	// These describe the call that asked for the lease.
+	Context context.Context // its context, for its values
+	Shared  bool            // it has the option Shared
+	Slots   int             // the n of the option Slots; 0 without it
+	Tried   bool            // it does not wait, as TryAcquire
 
 	// Idle means, in Released, that the client keeps the grant of the store, see KeepIdle; and in
 	// Acquired, that the client had kept it and has not asked the store.

@@ -27,9 +27,9 @@ import (
 // of locks to bear that. Between two attempts at a certificate, RenewLockLease
 // tells it.
 type CertMagicLocker struct {
-	Locks   *pawl.Client
-	Prefix  string // put before certmagic's names; those who share a storage use the same
-	Options []pawl.Option
+	Locks   *pawl.Client  // acquires the leases; must be set
+	Prefix  string        // put before certmagic's names; those who share a storage use the same
+	Options []pawl.Option // of Acquire and TryAcquire
 
 	turns turns
 }

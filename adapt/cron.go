@@ -16,8 +16,8 @@ import (
 //
 //	c.AddJob("@daily", &adapt.CronJob{Locks: locks, Name: "report", MinHold: time.Minute, Do: report})
 type CronJob struct {
-	Locks *pawl.Client
-	Name  string // of the lock; one for each job
+	Locks *pawl.Client // acquires the leases; must be set
+	Name  string       // of the lock; one for each job
 
 	// Do is the work. Its context ends with the lease, so that it can stop when the
 	// lease is lost.
@@ -34,12 +34,12 @@ type CronJob struct {
 	// time between two runs.
 	MinHold time.Duration
 
-	// Report is told why a run was skipped (pawl.ErrHeld if another has the lock),
-	// what Do returned, and that the lease was lost. If it is nil, slog.Default() is
-	// told, but of ErrHeld, which is what the lock is for.
+	// Report is called with the error of a run that was skipped (pawl.ErrHeld if another
+	// process has the lock), with the error of Do, and with the loss of the lease. If it is
+	// nil, these are logged to slog.Default(), except pawl.ErrHeld.
 	Report func(name string, err error)
 
-	Options []pawl.Option
+	Options []pawl.Option // of Acquire and TryAcquire
 }
 
 // Run gets a lease and does the work. A panic in the work passes through when the

@@ -28,15 +28,15 @@ var ErrNotLeader = errors.New("not the leader")
 // way to stop a job that runs when the lead is lost. Where two runs at once would be
 // wrong, have the job work under the context of Lease.
 type Elector struct {
-	Locks *pawl.Client
-	Name  string
+	Locks *pawl.Client // acquires the leases; must be set
+	Name  string       // of the election
 
-	// Report is told why the elector could not stand for election. It tries again
-	// if the store could not be reached; after any other error it does not.
-	// If it is nil, slog.Default() is told.
+	// Report is called with the error that keeps the elector from campaigning. It tries
+	// again if the store could not be reached, and gives up after any other error. If
+	// Report is nil, the error is logged to slog.Default().
 	Report func(name string, err error)
 
-	Options []pawl.Option
+	Options []pawl.Option // of Elect
 
 	mu      sync.Mutex
 	cancel  context.CancelFunc // nil before Start

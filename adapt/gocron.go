@@ -26,7 +26,7 @@ import (
 // the locker out and have the job call Client.TryAcquire and work under
 // Lease.Context.
 type GocronLocker[L any] struct {
-	Locks *pawl.Client
+	Locks *pawl.Client // acquires the leases; must be set
 
 	// Prefix is put before the job's name, which is that of its function unless
 	// it has another: two programs have a main.run.
@@ -38,11 +38,12 @@ type GocronLocker[L any] struct {
 	// time between two runs.
 	MinHold time.Duration
 
-	// Report is told, with the name of the lock, that a lease was lost before its
-	// run was over, or could not be given back then. If it is nil, slog.Default() is.
+	// Report is called with the name of the lock if a lease was lost before its run was
+	// over, or could not be released after it. If it is nil, that is logged to
+	// slog.Default().
 	Report func(name string, err error)
 
-	Options []pawl.Option
+	Options []pawl.Option // of TryAcquire
 }
 
 // Lock asks once for the lock of a job. Any error makes gocron skip the run; they

@@ -25,9 +25,9 @@ import (
 //		return err
 //	})
 type GooseLocker struct {
-	Locks   *pawl.Client
-	Name    string // one for each database
-	Options []pawl.Option
+	Locks   *pawl.Client  // acquires the leases; must be set
+	Name    string        // one for each database
+	Options []pawl.Option // of Acquire
 
 	turns turns
 }

@@ -25,9 +25,9 @@ import (
 // apart. That the lock was lost while the work goes on cannot be told: look at Lease.
 // It must not be copied after the first use.
 type GoZeroLock struct {
-	Locks   *pawl.Client
+	Locks   *pawl.Client // acquires the leases; must be set
 	Name    string
-	Options []pawl.Option
+	Options []pawl.Option // of TryAcquire
 
 	mu     sync.Mutex
 	expire time.Duration // 0: with Release only

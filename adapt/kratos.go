@@ -18,14 +18,14 @@ import (
 // It stands for election while the app runs. An error that Lead returns stops the app, as
 // that of any server; nil ends the standing for election of this instance.
 type KratosServer struct {
-	Locks *pawl.Client
-	Name  string
+	Locks *pawl.Client // acquires the leases; must be set
+	Name  string       // of the election
 
 	// Lead is the work. Its context ends when the lease is lost and when the app stops; see
 	// Client.Elect.
 	Lead func(ctx context.Context, lease *pawl.Lease) error
 
-	Options []pawl.Option
+	Options []pawl.Option // of Elect
 
 	mu      sync.Mutex
 	stopped bool

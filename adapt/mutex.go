@@ -28,9 +28,9 @@ import (
 // also after a loss, and who locks it twice waits for ever. It must not be copied
 // after the first use.
 type Mutex struct {
-	Locks   *pawl.Client
-	Name    string
-	Options []pawl.Option
+	Locks   *pawl.Client  // acquires the leases; must be set
+	Name    string        // of the lock
+	Options []pawl.Option // of Acquire
 
 	turns turns
 }

@@ -154,8 +154,8 @@ func (e *SilentError) Is(target error) bool { return target == ErrUnavailable }
 // UnreadError says that the record of one name could not be read, while the store answers. List
 // returns one for each of these names, joined, beside all others.
 type UnreadError struct {
-	Name string
-	Err  error // why
+	Name string // whose record it is
+	Err  error  // why
 }
 
 // Error returns the text of Err.
@@ -209,7 +209,7 @@ const (
 
 // LostError says why a lease is lost. It is an ErrLost.
 type LostError struct {
-	Reason Reason
+	Reason Reason  // how the lease was lost
 	By     *Holder // who broke the lease, if known
 	Why    string  // the reason that was given to Break
 	Err    error   // what the store said, or why the last renewal failed, if known; errors.Is does not see it

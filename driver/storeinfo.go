@@ -15,7 +15,7 @@ type StoreInfo struct {
 	// Closed is for how much longer the store grants nothing, as it may have forgotten
 	// leases that last until then. Why gives the cause in one clause, and Do what ends that at once.
 	Closed  time.Duration
-	Why, Do string
+	Why, Do string // empty if Closed is 0
 }
 
 // News is one thing that happened to a store. One of Step, Closed, Silent and Refused is set.

@@ -25,7 +25,7 @@ import (
 )
 
 // Options are the settings of a client on an etcd cluster. The zero value is
-// useful, and a nil *Options is the same. What the URL says goes before.
+// useful, and a nil *Options is the same. The URL takes precedence.
 type Options struct {
 	pawl.Options
 
@@ -33,10 +33,10 @@ type Options struct {
 	// the same cluster exclude each other. No prefix should begin with another.
 	Prefix string
 
-	// Pattern, such as /locks/*, is where the keys of a lock are, with one * in the place of the
-	// name. Set it while programs lock by the Mutex of etcd's concurrency package, or by etcdctl lock:
-	// concurrency.NewMutex(session, "/locks/deploy") and the name deploy exclude each other
-	// then. Unless set they are below PREFIXlock/. All clients must have the same: nothing
+	// Pattern, such as /locks/*, is where the keys of a lock are, with one * for the name;
+	// PREFIXlock/* unless set. Set it while programs lock with the Mutex of etcd's concurrency
+	// package, or with etcdctl lock: concurrency.NewMutex(session, "/locks/deploy") and the
+	// name deploy then exclude each other. All clients must have the same Pattern: nothing
 	// compares them. With a Pattern all leases are exclusive, and names have neither / nor %.
 	// See docs/migrating.md.
 	Pattern string
@@ -84,8 +84,8 @@ func New(client *clientv3.Client, opts *Options) (*pawl.Client, error) {
 	return pawl.Connect(context.Background(), func(context.Context) (driver.Store, error) { return NewStoreFor(client, opts) }, &opts.Options)
 }
 
-// NewStore returns the driver of a client of the cluster at url, for those who
-// want to put something between the two. Its errors are those of Open.
+// NewStore returns the wire of a client of the cluster at url, for callers that wrap it before
+// they pass it to pawl.New. Its errors are those of Open.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	where, err := parseURL(url, orDefault(opts))
 	if err != nil {
@@ -106,7 +106,7 @@ func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, err
 	return s, nil
 }
 
-// NewStoreFor is NewStore for a client of the caller's, which it never closes.
+// NewStoreFor is NewStore for a client that the caller has made. The wire never closes it.
 func NewStoreFor(client *clientv3.Client, opts *Options) (driver.Store, error) {
 	// Some requests go past client.KV, so what wraps it, as package namespace does, would
 	// leave the holder's key and what is read of it in two places.

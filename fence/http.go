@@ -24,10 +24,11 @@ const (
 // TokenError says that a request has no token (428 Precondition Required), or
 // one that cannot be read (400 Bad Request).
 type TokenError struct {
-	Status int
-	Err    error
+	Status int   // of the answer
+	Err    error // what is wrong with the token
 }
 
+// Error returns the text of Err.
 func (e *TokenError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

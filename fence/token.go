@@ -15,14 +15,15 @@ import (
 // ErrStale is what errors.Is finds in a *StaleError.
 var ErrStale = errors.New("stale fencing token")
 
-// StaleError says that a write was refused, and did nothing: the resource has
-// seen a larger token. Stop; the lease has ended.
+// StaleError says that a write was refused and changed nothing, because the resource has
+// seen a larger token. The lease has ended: stop.
 type StaleError struct {
-	Resource string
+	Resource string     // that was to be written
 	Token    pawl.Token // of the write
 	Seen     pawl.Token // the largest that the resource has seen
 }
 
+// Error names both tokens and the resource.
 func (e *StaleError) Error() string {
 	return fmt.Sprintf("fence: token %d is older than %d, which resource %q has seen: the lease it came from has ended",
 		e.Token, e.Seen, e.Resource)

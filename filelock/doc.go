@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package filelock keeps leases in a directory of one machine. It needs no
-// server, and a holder that crashes is gone at once.
+// server, and the lock of a holder that crashes is free at once.
 //
 //	locks, err := filelock.Open("", nil)
 //	if err != nil {
@@ -12,28 +12,27 @@
 //
 // # Why it is safe
 //
-// Exclusion is flock(2) on NAME.lock, and nothing else. The kernel frees it when
-// the last process that has the file open ends, in whatever way. After locking,
-// the path must still lead to the locked file; we never delete it. Whoever does
-// delete it should take its flock first, as systemd-tmpfiles does; a holder
-// whose file was taken away finds out within seconds and loses its lease.
+// Only flock(2) on NAME.lock excludes. The kernel frees it when the last process that
+// has the file open has ended. After locking, the path must still lead to the locked
+// file. pawl never deletes it. A cleaner should lock a file before it deletes it, as
+// systemd-tmpfiles does; a holder whose file was deleted notices within seconds and
+// loses its lease.
 //
-// The token is in the same file. A grant is returned only when the disk has
-// its token, in a slot that did not hold the token before it, so that
-// neither a kill nor a power cut makes a token come twice. Most grants have the 63 tokens
-// after their own, too, for waiters of the same process that they are handed over to. Tokens follow
-// the clock, in microseconds, so that they go on after the file was deleted or an old one restored. If
-// the file is damaged, no grant is given.
+// The token is in the same file. It is on the disk before the grant is returned, beside
+// the token before it, so neither a kill nor a power cut makes a token come twice. Most
+// grants reserve the next 63 tokens, for hand-offs within the process. Tokens follow the
+// clock, in microseconds, so they also grow after the file was deleted or an old one
+// restored. A damaged file grants nothing.
 //
-// Leases that are not exclusive, on Linux, hold the flock in common, one of
-// several slots that of NAME.slot0, NAME.slot1 … besides, and join each other one
-// at a time with the flock of NAME.gate. See together_linux.go.
+// On Linux, shared leases and slots share the flock. A slot also locks NAME.slot0,
+// NAME.slot1 …, and holders join one at a time under the flock of NAME.gate. See
+// together_linux.go.
 //
-// All the rest is about waiting and may be deleted at any time:
+// The other files are for waiting, and may be deleted at any time:
 //
-//	NAME.fifo    open for reading by the holder: a watcher sees the holder
-//	             go, and who writes to it asks the holder to let go
-//	NAME.held/   the same, for each of those who hold the name together
+//	NAME.fifo    the holder has it open for reading: a watcher sees the holder
+//	             go, and a writer asks the holder to release
+//	NAME.held/   the same for each holder of a shared lease or slot
 //	NAME.queue/  tickets, one FIFO each, open for reading by their waiters
 //
 //	             lock is busy            head, and lock is free
@@ -43,10 +42,10 @@
 //	                       watches the one ahead;                   ▼ close the FIFO
 //	                       the head watches the holder ◀──────── wakes
 //
-// A waiter is parked in the poller with two open files, takes no thread, and is
-// woken by the end of the one before it, be that a release or a kill. Nobody but
-// the head of the queue tries to lock. A waiter that is stopped (Ctrl-Z) is
-// passed over, and has its place again when it goes on.
+// A waiter waits in the poller with two open files and no thread. The end of the waiter
+// before it wakes it, after a release and after a kill. Only the head of the queue tries
+// to lock. A waiter that is stopped (Ctrl-Z) is skipped, and gets its place back when it
+// goes on.
 //
 // # What fails how
 //
@@ -59,12 +58,12 @@
 //	killed while it joins         nothing; stopped while it joins: nobody else joins
 //	queue or FIFO deleted         exclusion stays; order may be lost, the head
 //	                              looks ten times a second
-//	lock file deleted while held  others may get in: the holder is told it has lost
+//	lock file deleted while held  a second holder may get in; the first loses its lease
 //	disk full, read-only          ErrUnavailable; nothing changes
 //	lock file damaged             ErrUnavailable, until it is deleted
 //	machine restarted             free; tokens go on
 //
-// Waiting in a queue, and asking a holder to let go, work on Linux. On macOS, BSD
+// The queue, and asking a holder to release, work on Linux. On macOS, BSD
 // and Windows package pawl polls, and Break returns errors.ErrUnsupported. Other
 // systems have no flock.
 package filelock

@@ -48,8 +48,8 @@ func Open(dir string, opts *Options) (*pawl.Client, error) {
 	return pawl.New(d, &opts.Options)
 }
 
-// NewStore returns the driver of a client on dir, for those who want to put
-// something between the two. Its errors are those of Open.
+// NewStore returns the wire of a client on dir, for callers that wrap it before they pass it
+// to pawl.New. Its errors are those of Open.
 func NewStore(dir string, opts *Options) (driver.Store, error) {
 	if opts == nil {
 		opts = &Options{}

@@ -2,14 +2,13 @@
 
 // Package memlock keeps leases in memory, within one process.
 //
-// It serves two ends. It is the fake for the tests of whoever uses package
-// pawl: inside a testing/synctest bubble leases expire in fake time. And it is
-// the reference model: every other store is compared with it by package
-// drivertest, so it is written to be read. A mutex and a clock are all it has;
-// there is no goroutine and no timer per lease.
+// It has two uses. Tests of programs that use package pawl open it as their store: in
+// a testing/synctest bubble its leases expire in fake time. And it is the reference
+// for other stores, written to be read: a mutex and a clock, without goroutines or
+// timers for each lease.
 //
-// Leases do not survive the process, and their tokens begin at 1 again with
-// every Store. Do not use it for work that a second process may do too.
+// Leases end with the process, and tokens begin at 1 again in every Store. Do not use
+// it for work that a second process may do too.
 package memlock
 
 import (

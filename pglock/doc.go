@@ -4,40 +4,40 @@
 //
 //	locks, err := pglock.Open(ctx, "postgres://app@localhost/app", nil)
 //
-// A name is a row. Acquiring, renewing and releasing take one round trip each, in
-// functions that can be repeated safely; they are no advisory locks, and need no session:
-// they work through PgBouncer.
+// A name is a row. Acquiring, renewing and releasing are one call of a function each,
+// which can be repeated safely. They use no advisory locks and no session, so they work
+// through PgBouncer.
 //
 // # The lock that commits with the data
 //
-// Where the data are in the same database, no late write is possible at all:
+// If the data is in the same database, Guard makes late writes impossible:
 //
 //	tx, err := pool.Begin(ctx)
 //	if err := pglock.Guard(ctx, lease, tx); err != nil { … }
 //	… // writes
 //	err = tx.Commit(ctx)
 //
-// Guard makes the transaction fail unless the lease is held. Until the transaction has
-// ended nobody else is granted the name, even if the lease's time is over: a holder that
-// was paused or cut off either commits before the next one begins, or not at all. That
-// needs no fencing token in the data, and no assumption about clocks.
+// The transaction fails unless the lease is held. Nobody else is granted the name until
+// the transaction has ended, even if the lease has expired. So a holder that was paused
+// or cut off commits before the next holder begins, or not at all. This needs neither
+// fencing tokens in the data nor assumptions about clocks.
 //
 // # Waiting
 //
-// Waiters stand in a queue. Whoever ends a lease gives the name to the first waiter in
-// the same transaction, and NOTIFY tells its client, which listens on one connection of
-// its own. It is passed over if that connection is gone. As a message may be late,
-// waiters also look. Through PgBouncer there is nothing to listen on, unless Options.Listen
-// names a direct address: waiters look then, ten times a second at most.
+// Waiters are in a queue. The transaction that ends a lease gives the name to the first
+// waiter, and notifies its client, which listens on a connection of its own. It skips a
+// waiter whose connection is gone. A notification may be late, so waiters also look.
+// Through PgBouncer a client cannot listen unless Options.Listen names a direct address:
+// without it the first waiter looks ten times a second.
 //
 // # A server that forgets
 //
-// A server whose commits reach the disk forgets no lease when it restarts. After a
-// replica was promoted, it may lack the last commits, unless replication is synchronous:
-// then nothing is granted for MaxTTL, on which all clients have agreed in the database,
-// until every lease that may be missing has ended. See Mode. A release that nobody waits
-// for does not wait for the disk: if a crash loses it, the name is held until the TTL ends.
+// A server whose commits reach the disk forgets no lease when it restarts. A promoted
+// replica may lack the last commits, unless replication is synchronous. Then nothing is
+// granted for MaxTTL, on which all clients have agreed in the database, until every
+// lease that may be missing has ended. See Mode. A release that nobody waits for does
+// not wait for the disk: if a crash loses it, the name stays taken until the TTL ends.
 //
-// The exact layout is described in docs/postgres-protocol.md, what holds under which
-// assumption in docs/guarantees/postgres.md.
+// docs/postgres-protocol.md describes tables and functions, docs/guarantees/postgres.md
+// what holds under which assumption.
 package pglock

@@ -35,7 +35,7 @@ const (
 )
 
 // Options are the settings of a client on a PostgreSQL database. The zero value is
-// useful, and a nil *Options is the same. What the URL says goes before.
+// useful, and a nil *Options is the same. The URL takes precedence.
 type Options struct {
 	pawl.Options
 
@@ -92,8 +92,8 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return NewStore(ctx, url, opts) }, &opts.Options)
 }
 
-// NewStore returns a participant of the database at url, for those who want
-// to put something between the two. Its errors are those of Open.
+// NewStore returns the wire of a client of the database at url, for callers that wrap it before
+// they pass it to pawl.New. Its errors are those of Open.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	where, err := parseURL(url, orDefault(opts))
 	if err != nil {

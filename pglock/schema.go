@@ -18,8 +18,7 @@ const version = 1
 var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpawl\.|SCHEMA IF NOT EXISTS pawl\b`) })
 
 // Schema returns the SQL that makes the schema of a store with the given name, or "pawl"
-// if that is empty, for those who want to apply it with a migration tool. It can be
-// applied again. Open applies it if it is missing and the user has the right to.
+// if that is empty, for migration tools. It can be applied again. Open applies it if it is missing and the user has the right to.
 func Schema(name string) string { return inSchema(schemaSQL, name) }
 
 // inSchema gives the schema of a text of SQL another name.

@@ -11,10 +11,10 @@
 //
 // # Waiting
 //
-// Waiters stand in a queue in the server. The script that ends a lease gives the lock
-// to the first waiter in the same step, and sends a message to its client; it passes
-// over a waiter whose client no longer listens at once, and one that does not answer
-// after a second. As a message may be lost, every waiter also looks, every two seconds.
+// Waiters are in a queue on the server. The script that ends a lease gives the lock to
+// the first waiter in the same step, and sends a message to its client. It skips a waiter
+// whose client does not listen. A waiter that does not react loses its turn after a
+// second. A message may be lost, so every waiter also looks every two seconds.
 //
 // Readers, writers and waiters for slots stand in the same queue. Waiters that follow
 // each other and fit together are granted the lock together, and none is overtaken.
@@ -25,9 +25,9 @@
 // A server without persistence forgets all leases when it restarts. So the scripts
 // carry the run_id of the server that they were loaded into. Redis drops its scripts
 // when it restarts: it refuses the first request after that, and the client notices.
-// Then a quarantine begins: for the MaxTTL on which all clients have agreed at the
-// store, until every lease that it may have forgotten has ended, the server grants
-// nothing; renewals go on.
+// Then a quarantine begins: the server grants nothing for MaxTTL, on which all clients
+// have agreed at the store, until every lease that it may have forgotten has ended.
+// Renewals go on.
 //
 // The same holds after FLUSHALL and any other loss of data, since the scripts grant
 // only while the record of this run is there. It holds after a failover, since a
@@ -40,8 +40,8 @@
 // A lock is in one master of a cluster, and so is all that belongs to it. Leases are
 // renewed while their hash slot moves to another node; all other requests wait until it
 // has moved. Each slot has a quarantine of its own: after it has moved, or its data was
-// lost, nothing is granted in it for MaxTTL. A master that hangs holds up only the
-// locks that it has.
+// lost, nothing is granted in it for MaxTTL. A master that hangs delays only its own
+// locks.
 //
 // The exact layout is described in docs/redis-protocol.md, what holds under which
 // assumption in docs/guarantees/redis.md.

@@ -74,8 +74,8 @@ func New(client rueidis.Client, opts *Options) (*pawl.Client, error) {
 	return pawl.Connect(context.Background(), func(context.Context) (driver.Store, error) { return NewStoreFor(client, opts) }, &opts.Options)
 }
 
-// NewStore returns the driver of a client of the server at url, for callers that wrap
-// it before they pass it to pawl.New. Its errors are those of Open.
+// NewStore returns the wire of a client of the server at url, for callers that wrap it
+// before they pass it to pawl.New. Its errors are those of Open.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	d, _, err := newDriver(ctx, url, opts)
 	return d, err
@@ -133,8 +133,7 @@ func connect(ctx context.Context, url string, opts *Options) (*store, *Options, 
 	return s, opts, s.start(ctx, cluster.New(nodes, conf), conf)
 }
 
-// NewStoreFor is NewStore for a client that the caller has made. The driver never
-// closes it.
+// NewStoreFor is NewStore for a client that the caller has made. The wire never closes it.
 func NewStoreFor(client rueidis.Client, opts *Options) (driver.Store, error) {
 	opts = orDefault(opts)
 	s, err := newStore(opts)

@@ -4,43 +4,43 @@
 //
 //	locks, err := zklock.Open(ctx, "zk://host1,host2,host3", nil)
 //
-// A name is a node below the root, and who wants it makes an ephemeral node in it,
-// whose number the servers assign. The longest part at the front of the queue that
-// may be held together holds the name: one writer, readers, or n slots. Everybody
-// else watches the few nodes before it that must go first, and nobody is woken in
-// vain. The node dies with the session, and so does the lease.
+// A name is a node below the root. Each client that asks for the name creates an
+// ephemeral node below that, whose number the servers assign. The nodes at the front
+// that may hold the name together hold it: one writer, readers, or n slots. Each other
+// client watches the few nodes that must go before it, so no release wakes a client in
+// vain. A node ends with its session, and so does the lease.
 //
-// The token is the number of the transaction that made the node, its czxid, times 4,096.
-// Those in between are for the waiters of the same client, among whom a lease goes round
-// without a word to the servers.
+// The token is the number of the transaction that created the node, its czxid, times
+// 4,096. The numbers in between are reserved for hand-offs within the client, which
+// need no request.
 //
 // # What is trusted
 //
-// Not what package zk says of the state of the session. A server that has lost its
-// leader goes on answering pings and reads while the others have long ended the
-// session and given the lock away. A lease is renewed by a transaction that changes
-// nothing: a quorum has to carry it out, and the leader refuses it when the session has
-// ended. A watch on the node, over the same connection, would tell of a deletion before
-// the answer. So one transaction renews all leases that are due at the time.
+// The state of the session, as package zk reports it, proves nothing. A server that has
+// lost its leader goes on answering pings and reads after the others have ended the
+// session and granted the name again. So a lease is renewed by a transaction that
+// changes nothing: a quorum carries it out, and the leader refuses it after the session
+// has ended. A watch on the node, over the same connection, reports a deletion before
+// the answer. One transaction renews all leases that are due.
 //
-// Nor is the session timeout the time for which a lease can be trusted from there. The
-// server that a client is connected to tells the leader that the client lives only
-// when it is asked, every half tick; so the leader's count may have begun earlier.
-// A lease is therefore trusted for less than the session lasts: for two ticks less, and some
-// requests. The client has a quorum carry out something several times within that margin,
-// and trusts a transaction only from when the leader must have heard of an earlier one,
-// even if it has paused since. From eight ticks up the session lasts for the TTL, so that a
-// holder that is killed keeps others out for no longer. For a shorter TTL, and for leases that
-// are not renewed, which need all of theirs, it lasts longer.
+// The session timeout is not the time for which a lease can be trusted. The leader
+// learns of a client only when it asks the client's server, every half tick, so its
+// timeout may have begun earlier than the last request. A lease is therefore trusted
+// for two ticks and some requests less than its session lasts. The client makes several
+// transactions within that margin, and trusts one only from when the leader must have
+// heard of an earlier one, even if the leader has paused since. From eight ticks up the
+// session lasts for the TTL, so a crashed holder keeps others out for no longer. For a
+// shorter TTL, and for leases that are not renewed and need all of theirs, it lasts
+// longer.
 //
 // # TTL and sessions
 //
-// All leases with one TTL are in one session, but for those that are not renewed, which are in
-// another. It lives on while there is a client. A lease that is not renewed is ended by the
-// client when its TTL has passed; if the client is not there any more, by the servers when the
-// session has ended. A TTL that is longer than the servers' sessions is refused, and so is a
-// renewal for a TTL that is longer than the session's.
+// All leases with one TTL share a session; leases that are not renewed have another
+// one. A session lives as long as its client. The client ends a lease that is not
+// renewed when its TTL has passed; if the client is gone, the servers end it with the
+// session. A TTL that is longer than the servers' sessions is refused, and so is a
+// renewal with a TTL that is longer than the session's.
 //
-// The exact layout is described in docs/zookeeper-protocol.md, what holds under which
-// assumption in docs/guarantees/zookeeper.md.
+// docs/zookeeper-protocol.md describes the nodes, docs/guarantees/zookeeper.md what
+// holds under which assumption.
 package zklock

@@ -18,11 +18,10 @@ import (
 )
 
 // Options are the settings of a client of ZooKeeper. The zero value is useful, and
-// a nil *Options is the same. What the URL says goes before.
+// a nil *Options is the same. The URL takes precedence.
 type Options struct {
-	// Options.TTL decides how long the session lasts that leases belong to. A TTL
-	// that is given for one lease, and differs, needs a session of its own; a
-	// client has up to eight.
+	// Options.TTL decides how long the session of the leases lasts. A lease with
+	// another TTL needs another session; a client has at most eight.
 	pawl.Options
 
 	// Root is the node below which each name has a node; "/pawl" unless set. It is
@@ -31,21 +30,21 @@ type Options struct {
 
 	// TickTime is that of the servers, tickTime in zoo.cfg, or longer. Unless set, it is
 	// the longest that the servers answer to the word conf, and at least 2 s, which is
-	// usual, unless all of them answer. Sessions are longer than the TTL by three ticks at least.
+	// usual, unless all of them answer. A tick that is too short lets two clients hold a name.
 	TickTime time.Duration
 
 	// Username and Password are sent to the servers, with the scheme digest, if the
 	// URL has none. Without a password here, in the URL or in a file, that in
-	// $PAWL_ZK_PASSWORD is used. All nodes then belong to that user alone; without
-	// a user, to everybody.
+	// $PAWL_ZK_PASSWORD is used. All nodes then belong to that user; without a user,
+	// every client may change them.
 	Username, Password string
 
 	// TLS is the configuration for zks URLs. Nil trusts the authorities that the
 	// system trusts.
 	TLS *tls.Config
 
-	// Dial makes the connections instead of a net.Dialer. It gets "tcp" and the address of a
-	// server, and makes TLS, too, if that is needed: the URL is one of zk://.
+	// Dial makes the connections; a net.Dialer unless set. It gets "tcp" and the address of a
+	// server. If TLS is needed, Dial makes it, and the URL is one of zk://.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// ConnectTimeout bounds the beginning of a session; 5 s unless set.
@@ -87,10 +86,9 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 	}, &opts.Options)
 }
 
-// NewStore returns a participant of the servers at url, for those who
-// want to put something between the two. Its errors are those of Open, but a TTL
-// that is too long for the servers is refused when a lease is asked for: a client that only
-// looks needs none.
+// NewStore returns the wire of a client of the servers at url, for callers that wrap it before
+// they pass it to pawl.New. Its errors are those of Open, but it refuses a TTL that is too long
+// for the servers only when a lease is asked for: a client that only looks needs none.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	s, err := connect(ctx, url, opts)
 	if err != nil {

@@ -36,19 +36,19 @@ import (
 // is done: it has to look at its context, or send the token. A connection that it has
 // hijacked is its own.
 type Middleware struct {
-	Locks *pawl.Client
+	Locks *pawl.Client // acquires the leases; must be set
 
 	// Name says what a request locks. What it takes from the request decides what a
 	// stranger can lock. A name that cannot be one, see driver.CheckName, is
-	// answered with 400, an empty one with 500 and told to Report: requests that
+	// answered with 400, an empty one with 500 and a Report: requests that
 	// need no lock should not come here.
 	Name func(*http.Request) string
 
-	// Wait is for how long a request waits for the lock. With 0 it does not.
+	// Wait is how long a request waits for the lock. 0, the default, does not wait.
 	Wait time.Duration
 
-	// RetryAfter is what a request that is refused is told; 0 means a second. If the
-	// store knows better, see pawl.ClosedError, it is told that.
+	// RetryAfter is the Retry-After of a refused request; 0 means a second. In a
+	// quarantine, see pawl.ClosedError, it is the rest of the quarantine.
 	RetryAfter time.Duration
 
 	// Show chooses what the answer tells of the holder. Nil means Anonymous. It may
@@ -57,12 +57,12 @@ type Middleware struct {
 	// break it.
 	Show func(*http.Request, *pawl.Info) *pawl.Info
 
-	// Report is told of what the client of a request cannot mend: the store could not
-	// be reached, the lease was lost or could not be given back, there is no name. If
-	// it is nil, slog.Default() is told.
+	// Report is called with errors that the client of a request cannot mend: the store
+	// could not be reached, the lease was lost or could not be released, or Name returned
+	// "". If it is nil, they are logged to slog.Default().
 	Report func(*http.Request, error)
 
-	Options []pawl.Option
+	Options []pawl.Option // of Acquire and TryAcquire
 }
 
 // leaseKey is the key of the lease in a request's context.

@@ -48,7 +48,10 @@ func RefuseHere(ttl, own time.Duration, set bool) error {
 // Disagreement is driver.ErrDisagree with what to do.
 type Disagreement struct{ text string }
 
-func (d *Disagreement) Error() string        { return d.text }
+// Error returns what differs, and what to do.
+func (d *Disagreement) Error() string { return d.text }
+
+// Is makes errors.Is(err, driver.ErrDisagree) true.
 func (d *Disagreement) Is(target error) bool { return target == driver.ErrDisagree }
 
 // Disagreef returns a *Disagreement, with a text as of fmt.Sprintf.

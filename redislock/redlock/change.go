@@ -41,9 +41,9 @@ var ErrOtherChange = errors.New("another change of the nodes is under way")
 
 // Change is a change of the nodes of a store. One operator at a time makes it.
 type Change struct {
-	From, To string // URLs
-	Options  *Options
-	// Say is called with what is done. It may be nil.
+	From, To string   // URLs of the old and of the new nodes
+	Options  *Options // for both
+	// Say is called with each step, in words. It may be nil.
 	Say func(string)
 	// Force, of Abort, opens the old nodes although too few of the new ones can be told. Nobody else
 	// may be at work on the nodes then.
