@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"testing"
-
 	"sync"
+	"testing"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
@@ -26,6 +28,37 @@ func TestEveryStoreIsIn(t *testing.T) {
 	known := slices.DeleteFunc(pawl.Schemes(), func(s string) bool { return s == "test" || s == "mem" || s == "memory" })
 	if got := strings.Join(known, " "); got != "etcd etcds file postgres postgresql redis rediss redlock unix zk zks" {
 		t.Errorf("the schemes are %s", got)
+	}
+}
+
+// TestReadmeNamesEveryPackage: the error of pawl.Open for a scheme that is not registered leads to the README, which
+// names the package to import. The library itself does not know the stores.
+func TestReadmeNamesEveryPackage(t *testing.T) {
+	_, err := pawl.Open(t.Context(), "nonsense://h", nil)
+	if err == nil || !strings.Contains(err.Error(), "https://github.com/pawl-go/pawl#stores") {
+		t.Errorf("the error is %v", err)
+	}
+	readme, err := os.ReadFile("../../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(readme), "\n## Stores\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	files, _ := filepath.Glob("*.go")
+	known := map[string]bool{"memlock": true}
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		for _, m := range regexp.MustCompile(`"github.com/pawl-go/pawl/((?:[a-z]+/)?[a-z]+lock)"`).FindAllSubmatch(text, -1) {
+			known[string(m[1])] = true
+		}
+	}
+	if len(known) < 7 {
+		t.Errorf("the stores are %v", known)
+	}
+	for path := range known {
+		if !strings.Contains(section, "pawl/"+path+"`") && !strings.Contains(section, "…/"+path+"`") {
+			t.Errorf("the section about stores does not name the package %s", path)
+		}
 	}
 }
 
