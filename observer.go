@@ -298,7 +298,7 @@ func (r *reporter) broken(name, lease, why string) {
 func (r *reporter) news(n driver.News) {
 	e := Event{Server: n.Server, Step: n.Step, Left: n.Closed}
 	if n.Step != 0 {
-		r.tell(r.Stepped, e, "a store's clock was set: forward, it ends leases early; back, late",
+		r.tell(r.Stepped, e, "a store's clock was set (forward, it ends leases early; back, late): check its time service",
 			"forward", n.Step.Round(time.Millisecond), "server", n.Server)
 	}
 	if n.Silent > 0 {
@@ -330,7 +330,7 @@ func (r *reporter) deposed(l *client.Lease, err error) {
 }
 
 func (r *reporter) notGivenBack(err error) {
-	r.tell(nil, Event{}, "a lease could not be given back", "error", err)
+	r.tell(nil, Event{}, "a lease could not be released: others wait until it ends", "error", err)
 }
 
 // maxTrace bounds what Observer.Trace may have others store. A traceparent has 55 characters.

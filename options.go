@@ -222,7 +222,7 @@ func (s *settings) checkTimes() error {
 		}
 	}
 	if t.MaxHold > 0 && t.MinHold > t.MaxHold {
-		return fmt.Errorf("MinHold %v is longer than MaxHold %v: nobody may hold it for so long; make one of them the other", t.MinHold, t.MaxHold)
+		return fmt.Errorf("MinHold %v is longer than MaxHold %v, which ends the lease: use a shorter MinHold or a longer MaxHold", t.MinHold, t.MaxHold)
 	}
 	return nil
 }

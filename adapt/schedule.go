@@ -32,6 +32,6 @@ func tell(report func(name string, err error), name string, err error) {
 	case report != nil:
 		report(name, err)
 	case !errors.Is(err, pawl.ErrHeld): // another runs it, as is meant to be
-		slog.Error("pawl: a scheduled job", "name", name, "error", err)
+		slog.Error("pawl: a scheduled job was skipped, failed or lost its lock", "name", name, "error", err)
 	}
 }

@@ -145,7 +145,7 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var bad badName
 	switch {
 	case r.Context().Err() != nil: // nobody reads it, but it must not be a success
-		http.Error(w, "the request was given up", http.StatusServiceUnavailable)
+		http.Error(w, "the request ended while it waited for the lock", http.StatusServiceUnavailable)
 		return
 	case errors.As(err, &held):
 		m.locked(w, r, held.Info)
@@ -158,11 +158,11 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	case errors.As(err, &closed):
 		retryAfter(w, closed.Left)
-		http.Error(w, "locks cannot be had at present", http.StatusServiceUnavailable)
+		http.Error(w, "locks are not available now; try again later", http.StatusServiceUnavailable)
 	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, pawl.ErrUncertain), errors.Is(err, pawl.ErrLost),
 		errors.Is(err, context.DeadlineExceeded):
 		retryAfter(w, m.RetryAfter)
-		http.Error(w, "locks cannot be had at present", http.StatusServiceUnavailable)
+		http.Error(w, "locks are not available now; try again later", http.StatusServiceUnavailable)
 	default:
 		http.Error(w, "this request cannot be locked", http.StatusInternalServerError)
 	}
@@ -174,7 +174,7 @@ func (m *Middleware) report(r *http.Request, err error) {
 		m.Report(r, err)
 		return
 	}
-	slog.ErrorContext(r.Context(), "pawl: a request", "method", r.Method, "path", r.URL.Path, "error", err)
+	slog.ErrorContext(r.Context(), "pawl: a request failed because of its lock", "method", r.Method, "path", r.URL.Path, "error", err)
 }
 
 func (m *Middleware) locked(w http.ResponseWriter, r *http.Request, info *pawl.Info) {

@@ -224,7 +224,7 @@ func (cl *closing) release(l *Lease) {
 func (cl *closing) wait() []error {
 	cl.wg.Wait()
 	if cl.more > 0 {
-		return append(cl.errs, fmt.Errorf("%d more leases could not be given back: they end with their TTL", cl.more))
+		return append(cl.errs, fmt.Errorf("%d more leases could not be released: they end with their TTL", cl.more))
 	}
 	return cl.errs
 }

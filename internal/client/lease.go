@@ -184,7 +184,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-var errPanic = errors.New("the call of Release that was to give the lease back has panicked")
+var errPanic = errors.New("another call of Release has panicked: the lease ends with its TTL")
 
 func (l *Lease) release(ctx context.Context) error {
 	c := l.grant.client
