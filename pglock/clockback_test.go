@@ -92,7 +92,8 @@ func TestTidyTakesMetaFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- d.wire.tidyOnce(t.Context(), 0) }()
+	other := dialFor(t, p.URL("pawl")) // without the time-out of a request
+	go func() { _, err := other.Exec(t.Context(), "SELECT circle.tidy('', 0, 1000)").ReadAll(); done <- err }()
 	if !eventually(patience, func() bool {
 		return sql(t, p, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%circle%tidy%' AND pid <> pg_backend_pid()") != "0"
 	}) {

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -46,17 +45,11 @@ func isHeld(t testing.TB, d *client, name string) {
 	}
 }
 
-// isOver waits until the time of the leases on a name is over at the server, guarded or not.
-func isOver(t testing.TB, d *client, name string) {
+// expire ends the time of the leases on a name at the server, guarded or not.
+func expire(t testing.TB, p *servers.Postgres, name string) {
 	t.Helper()
-	var info *driver.Info
-	var err error
-	if !eventually(patience, func() bool {
-		info, err = d.Inspect(t.Context(), name)
-		return err == nil && !slices.ContainsFunc(info.Holders, func(h driver.Held) bool { return h.Transaction == nil })
-	}) {
-		t.Fatalf("%s is held for ever: %+v, %v", name, info, err)
-	}
+	sql(t, p, fmt.Sprintf(`UPDATE pawl.lock SET until = least(until, pawl.us()), soonest = least(soonest, pawl.us()) WHERE name = '%[1]s';
+		UPDATE pawl.sharer SET until = least(until, pawl.us()) WHERE name = '%[1]s'`, name))
 }
 
 // testTx is a transaction of pgx, or of database/sql.
@@ -107,7 +100,6 @@ func TestGuard(t *testing.T) {
 	p := server(t)
 	mine, other := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
 	guard := func(g *participant.Lease, tx any) error { return g.Guard(t.Context(), tx, nil) }
-	const ttl = 5 * time.Second
 	for way, begin := range beginners(t, p) {
 		t.Run(way, func(t *testing.T) {
 			name := func(s string) string { return "guard/" + way + "/" + s }
@@ -116,7 +108,7 @@ func TestGuard(t *testing.T) {
 				return tx.exec(fmt.Sprintf("INSERT INTO guarded_%s VALUES (%d)", way, g.Token()))
 			}
 			for what, end := range map[string]func(g *participant.Lease, name string){
-				"expired": func(_ *participant.Lease, name string) { isOver(t, other, name) },
+				"expired": func(_ *participant.Lease, name string) { expire(t, p, name) },
 				"released": func(g *participant.Lease, _ string) {
 					if err := g.Release(t.Context()); err != nil {
 						t.Errorf("Release: %v", err)
@@ -128,11 +120,7 @@ func TestGuard(t *testing.T) {
 					}
 				},
 			} {
-				last := time.Minute
-				if what == "expired" {
-					last = ttl
-				}
-				g := take(t, mine, name(what), last)
+				g := take(t, mine, name(what), time.Minute)
 				lease := ref(t, mine, name(what))
 				tx := begin()
 				if err := guard(g, tx.tx); err != nil {
@@ -168,8 +156,8 @@ func TestGuard(t *testing.T) {
 				next.Release(t.Context())
 			}
 
-			over := take(t, mine, name("over"), ttl)
-			isOver(t, other, name("over"))
+			over := take(t, mine, name("over"), time.Minute)
+			expire(t, p, name("over"))
 			tx := begin()
 			if err := guard(over, tx.tx); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("Guard of a lease whose time is over = %v; want ErrLost", err)
@@ -201,9 +189,8 @@ func TestGuardSharers(t *testing.T) {
 	t.Parallel()
 	p := server(t)
 	mine, other := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
-	const ttl = 5 * time.Second
 	for what, kind := range map[string]driver.Request{"reader": {Shared: true}, "slot": {Slots: 1}} {
-		req := request("guard/"+what, ttl)
+		req := request("guard/"+what, time.Minute)
 		req.Shared, req.Slots = kind.Shared, kind.Slots
 		g, err := mine.TryAcquire(t.Context(), req)
 		if err != nil {
@@ -213,7 +200,7 @@ func TestGuardSharers(t *testing.T) {
 		if err := g.Guard(t.Context(), tx.tx, nil); err != nil {
 			t.Fatal(err)
 		}
-		isOver(t, other, req.Name)
+		expire(t, p, req.Name)
 		isHeld(t, other, req.Name)
 		if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Release of a lease whose time is over = %v; want ErrLost", err)

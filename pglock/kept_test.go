@@ -27,7 +27,7 @@ func TestGuardIsShown(t *testing.T) {
 	sql(t, p, "CREATE USER stranger; GRANT USAGE ON SCHEMA pawl TO stranger; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO stranger")
 	begin := beginners(t, p)["pgx"]
 	for what, end := range map[string]func(d *client, g *participant.Lease, name string) error{
-		"expired": func(d *client, _ *participant.Lease, name string) error { isOver(t, d, name); return nil },
+		"expired": func(_ *client, _ *participant.Lease, name string) error { expire(t, p, name); return nil },
 		"release": func(_ *client, g *participant.Lease, _ string) error { return g.Release(t.Context()) },
 		"break": func(d *client, _ *participant.Lease, name string) error {
 			return d.Break(t.Context(), name, ref(t, d, name).Lease, nil, "test")
@@ -37,11 +37,8 @@ func TestGuardIsShown(t *testing.T) {
 			for _, shared := range []bool{false, true} {
 				t.Run(fmt.Sprint(what, "/", user, "/shared=", shared), func(t *testing.T) {
 					d := open(t, p.URL(user), wide)
-					req := request("kept/"+t.Name(), 5*time.Second)
+					req := request("kept/"+t.Name(), time.Minute)
 					req.Shared = shared
-					if what != "expired" {
-						req.TTL = time.Minute
-					}
 					g, err := mine.TryAcquire(t.Context(), req)
 					if err != nil {
 						t.Fatal(err)

@@ -47,30 +47,36 @@ func blocked(t testing.TB, function string) {
 // TestClockAfterTheRow: what a request decides by is the time at which it has the row, not
 // that at which it came.
 func TestClockAfterTheRow(t *testing.T) {
-	const ttl = 3 * time.Second // less than a request may take, for which the row is locked
-	d, other := open(t, server(t).URL("pawl"), wide), open(t, server(t).URL("pawl"), wide)
-	g := take(t, d, "clock", ttl)
+	p := server(t)
+	d := open(t, p.URL("pawl"), wide)
+	take(t, d, "clock", time.Minute)
 	tx := blocker(t, "clock")
-	acquired, renewed := make(chan error, 1), make(chan error, 1)
-	go func() {
-		ans, err := other.wire.Ask(t.Context(), request("clock", ttl)) // a client would refuse it, as it took so long
-		if err == nil && !ans.Granted {
-			err = &driver.HeldError{}
-		}
-		acquired <- err
-	}()
-	blocked(t, ".acquire(")
-	go func() { _, err := g.Renew(t.Context(), ttl); renewed <- err }()
-	blocked(t, ".renew(")
-	time.Sleep(g.Since().Add(ttl + 50*time.Millisecond).Sub(driver.Now()))
-	if err := tx.Commit(t.Context()); err != nil {
+	codes := make(map[string]chan string)
+	for function, statement := range map[string]string{ // without the time-out of a request
+		".acquire(": "SELECT code FROM pawl.acquire((SELECT timeline FROM pawl.epoch), 'clock', 'next', 'c', 0, '{}', 60000000, 1000000, 0, 0, 0)",
+		".renew(":   "SELECT code FROM pawl.renew((SELECT timeline FROM pawl.epoch), 'clock', '" + ref(t, d, "clock").Lease + "', 0, 60000000)",
+	} {
+		c, code := dialFor(t, p.URL("pawl")), make(chan string, 1)
+		codes[function] = code
+		go func() {
+			results, err := c.Exec(t.Context(), statement).ReadAll()
+			if err != nil {
+				code <- err.Error()
+				return
+			}
+			code <- string(results[0].Rows[0][0])
+		}()
+		blocked(t, function)
+	}
+	_, err := tx.Exec(t.Context(), "UPDATE pawl.lock SET until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE name = 'clock'")
+	if err := errors.Join(err, tx.Commit(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-acquired; err != nil {
-		t.Errorf("Ask = %v; want the lease, as the one before is over", err)
+	if code := <-codes[".acquire("]; code != "1" {
+		t.Errorf("acquire: %s; want the lease, as the one before is over", code)
 	}
-	if err := <-renewed; !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Renew = %v; want ErrLost", err)
+	if code := <-codes[".renew("]; code != "0" {
+		t.Errorf("renew: %s; want that the lease is over", code)
 	}
 }
 

@@ -60,16 +60,17 @@ func TestPooled(t *testing.T) {
 				}) {
 					t.Fatal("nobody waits")
 				}
-				began := time.Now()
 				if err := g.Release(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				r := <-got
+				var r result
+				select {
+				case r = <-got:
+				case <-time.After(patience):
+					t.Fatal("the waiter does not get it")
+				}
 				if r.err != nil || r.g.Token() <= g.Token() {
 					t.Fatalf("%v, %v after token %d", r.g, r.err, g.Token())
-				}
-				if took := time.Since(began); took > patience/10 {
-					t.Errorf("the waiter got it after %v", took)
 				}
 				g = r.g
 			}
@@ -149,13 +150,13 @@ func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	p := server(t)
 	sql(t, p, "CREATE USER little; CREATE USER nothing; REVOKE CREATE ON DATABASE postgres FROM PUBLIC")
-	if _, err := NewStore(t.Context(), p.URL("little"), &Options{Schema: "made"}); !errors.Is(err, driver.ErrUnavailable) {
+	if _, err := NewStore(t.Context(), p.URL("little"), &Options{Schema: "made", MaxTTL: time.Hour}); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("without a schema: %v", err)
 	}
 	sql(t, p, Schema("made"))
 	sql(t, p, "GRANT USAGE ON SCHEMA made TO little; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA made TO little")
-	d := open(t, p.URL("little"), &Options{Schema: "made"})
-	take(t, d, "x", time.Second)
+	d := open(t, p.URL("little"), &Options{Schema: "made", MaxTTL: time.Hour})
+	take(t, d, "x", time.Minute)
 	isHeld(t, d, "x")
 	if infos, err := d.List(t.Context(), ""); err != nil || len(infos) != 1 {
 		t.Errorf("List = %v, %v", infos, err)
@@ -163,10 +164,10 @@ func TestLeastRights(t *testing.T) {
 	if err := d.Break(t.Context(), "x", ref(t, d, "x").Lease, nil, "test"); err != nil {
 		t.Error(err)
 	}
-	if g, err := d.Acquire(t.Context(), request("x", time.Second)); err != nil || g.Release(t.Context()) != nil {
+	if g, err := d.Acquire(t.Context(), request("x", time.Minute)); err != nil || g.Release(t.Context()) != nil {
 		t.Errorf("Acquire = %v", err)
 	}
-	if _, err := NewStore(t.Context(), p.URL("nothing"), &Options{Schema: "made"}); err == nil {
+	if _, err := NewStore(t.Context(), p.URL("nothing"), &Options{Schema: "made", MaxTTL: time.Hour}); err == nil {
 		t.Error("a user without rights is let in")
 	}
 }
@@ -176,10 +177,10 @@ func TestLeastRights(t *testing.T) {
 func TestTidy(t *testing.T) {
 	t.Parallel()
 	p := server(t)
-	d := open(t, p.URL("pawl"), &Options{Schema: "tidy"})
-	held := take(t, d, "held", 30*time.Second)
+	d := open(t, p.URL("pawl"), &Options{Schema: "tidy", MaxTTL: time.Hour})
+	held := take(t, d, "held", time.Minute)
 	for i := range 30 {
-		if err := take(t, d, "old"+string(rune('a'+i)), time.Second).Release(t.Context()); err != nil {
+		if err := take(t, d, "old"+string(rune('a'+i)), time.Minute).Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -49,7 +49,7 @@ var common struct {
 func server(t testing.TB) *servers.Postgres {
 	t.Helper()
 	common.once.Do(func() {
-		common.server, common.err = servers.BeginPostgres(servers.Memory(), nil)
+		common.server, common.err = servers.BeginPostgres(servers.Memory(), nil, "-c", "max_connections=1000")
 	})
 	if common.err != nil {
 		t.Fatal(common.err)
