@@ -51,19 +51,20 @@ func (s *store) once(ctx context.Context, sql string, args []any) (rows [][][]by
 			texts[i] = &t
 		}
 	}
-	qctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
+	qctx, cancel := context.WithTimeout(s.ctx, s.pool.timeout+requestTimeout)
 	q := &question{sql: sql, args: texts, done: make(chan struct{})}
 	go func() { defer cancel(); s.ask(qctx, q) }()
 	select {
 	case <-q.done:
 		return q.rows, q.sent, q.err
 	case <-ctx.Done():
-		time.AfterFunc(lateAnswer, cancel) // the connection may be dead
+		// The connection may be dead. It may also be on a slow link, where a new one takes longer still.
+		time.AfterFunc(max(lateAnswer, 2*time.Duration(s.pool.took.Load())), cancel)
 		return nil, 0, &driver.Failure{Err: ctx.Err(), Maybe: !q.state.CompareAndSwap(waiting, dropped)}
 	}
 }
 
-// lateAnswer is for how long a connection may wait for an answer that nobody wants.
+// lateAnswer is for how long a connection may wait at least for an answer that nobody wants.
 const lateAnswer = 500 * time.Millisecond
 
 // question is one statement on its way.
@@ -108,7 +109,11 @@ func (s *store) askOnce(ctx context.Context, q *question) (again bool) {
 		s.pool.put(c, true)
 		return false
 	}
-	q.rows, q.sent, err = c.exec(ctx, q.sql, q.args)
+	ectx, cancel := context.WithTimeout(ctx, requestTimeout) // from the sending: to connect may have taken long
+	defer cancel()
+	if q.rows, q.sent, err = c.exec(ectx, q.sql, q.args); err == nil {
+		s.pool.took.Store(int64(driver.Now().Sub(q.sent)))
+	}
 	again = err != nil && c.put != 0 && c.IsClosed() && notSent(err)
 	s.pool.put(c, !c.IsClosed()) // from here on c is another goroutine's
 	if err != nil && !again {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,6 +25,7 @@ type pool struct {
 	timeout time.Duration                                 // to make a connection
 	check   func(run) error
 	slots   chan struct{} // one for each connection in use
+	took    atomic.Int64  // what the last answer took, in ns
 
 	mu     sync.Mutex
 	idle   []*conn
