@@ -45,11 +45,11 @@ func TestAcquireRefused(t *testing.T) {
 	w := newWorld(t)
 	redlock, _ := startRedlock(w.T, electTTL)
 	for _, c := range []struct{ store, want string }{
-		{"zk://" + startZooKeeper(t) + "/locks?tick_time=200ms", "in ZooKeeper a lease ends with the session"},
+		{"zk://" + startZooKeeper(t) + "/locks?tick_time=500ms", "in ZooKeeper a lease ends with the session"},
 		{redlock, "with redlock only the process"},
-		{"redis://" + startRedis(t) + "?mode=efficiency&max_ttl=1s", "with ?mode=efficiency only the process"},
+		{"redis://" + startRedis(t) + "?mode=efficiency&max_ttl=5s", "with ?mode=efficiency only the process"},
 	} {
-		for _, words := range []string{"acquire deploy -n --ttl 1s", "renew deploy --lease x --ttl 1s", "release deploy --lease x"} {
+		for _, words := range []string{"acquire deploy -n --ttl 5s", "renew deploy --lease x --ttl 5s", "release deploy --lease x"} {
 			p := w.pawl(append(strings.Fields(words), "-s", c.store)...)
 			p.end(exit.Config)
 			if got := p.stderr(); !strings.Contains(got, c.want) || !strings.Contains(got, "pawl run ") || p.stdout() != "" {

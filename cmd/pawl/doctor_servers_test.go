@@ -27,7 +27,7 @@ func (w *world) diagnosis(store string, code int, wants ...string) {
 	var p *proc
 	var bad []string
 	if !poll(func() bool {
-		p = w.pawl("doctor", "-s", store, "--json")
+		p = w.pawl("doctor", "-s", store, "--json", "--connect-timeout", "5s")
 		<-p.done
 		bad = w.bad(p.stdout())
 		return exitCode(p.err) == strconv.Itoa(code) && slices.EqualFunc(bad, wants, contains)

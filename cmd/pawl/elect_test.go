@@ -55,7 +55,7 @@ var electStores = []struct {
 }
 
 func (w *world) blessed(store string) string {
-	w.pawl("bless", "-s", store, "--yes", "--connect-timeout", "30s").end(0)
+	w.pawl("bless", "-s", store, "--yes", "--connect-timeout", ample.String()).end(0)
 	return store
 }
 

@@ -10,19 +10,31 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // programs are what this program is when it is called by their names, so that tests
 // run the real command in real processes.
-var programs = map[string]func(){"pawl": func() { os.Args[0] = program; main() }}
+var programs = map[string]func(){"pawl": func() { os.Args = patient(program, os.Args[1:]); main() }}
+
+// patient returns the command line of a pawl that waits longer for a server than people do: the machine may be
+// busy. A --connect-timeout behind it counts.
+func patient(program string, words []string) []string {
+	if len(words) > 0 && slices.Contains(connecting, words[0]) {
+		words = slices.Insert(slices.Clone(words), 1, "--connect-timeout=45s")
+	}
+	return append([]string{program}, words...)
+}
+
+var connecting = strings.Fields("run elect once hold acquire renew release ls show watch wait break bless max-ttl nodes doctor bench top serve")
 
 func TestMain(m *testing.M) {
 	// With -race every process would sleep for a second when it ends.
@@ -30,9 +42,16 @@ func TestMain(m *testing.M) {
 	if programs[filepath.Base(os.Args[0])] == nil {
 		heedSignals()
 		flag.Parse()
-		drivertest.Parallel()
+		parallel()
 	}
 	testscript.Main(m, programs)
+}
+
+// parallel lets fewer tests run at a time than those of stores: each of these starts processes.
+func parallel() {
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	}
 }
 
 // heedSignals lets what the tests start begin with the default effect of signals that whoever started the tests

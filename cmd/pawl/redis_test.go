@@ -83,7 +83,7 @@ func TestHandedOver(t *testing.T) {
 	next := w.pawl("run", "-s", "redis://"+link.Addr(), "--grace", "5s", "--events", "fd:2", "deploy", "--", "sh", "-c", "sleep 0.2; touch $W/done")
 	w.until("the next one waits", func() bool {
 		show := w.pawl("show", "-s", store, "--json", "deploy")
-		show.end(0)
+		<-show.done
 		return strings.Contains(show.stdout(), `"waiters": [`) && strings.Contains(show.stdout(), `"since"`)
 	})
 	link.Set(drivertest.Delayed) // so that the renewal takes its time

@@ -64,7 +64,7 @@ func (w *world) serves(store, addr, name, ttl string) {
 	waiter := run("run", "--ttl", ttl, "--why", "release 8", name, "touch", "next")
 	w.until("the waiter waits", func() bool {
 		show := run("show", name)
-		show.end(0)
+		<-show.done
 		return strings.Contains(show.stdout(), "release 7") && strings.Contains(show.stdout(), "release 8")
 	})
 	ls := run("ls")

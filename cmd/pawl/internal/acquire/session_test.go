@@ -7,9 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 func TestClockOfTheStore(t *testing.T) {
@@ -60,6 +63,29 @@ func TestRefusalIsTold(t *testing.T) {
 	}
 	if !written(func() bool { return strings.HasPrefix(said.String(), "pawl: warning: "+want) }) {
 		t.Errorf("stderr is %q; want %q", said, want)
+	}
+}
+
+// TestNoWaitIsNotTold: a store that takes its time to answer does not make --no-wait a wait.
+func TestNoWaitIsNotTold(t *testing.T) {
+	for wait, want := range map[time.Duration]int{0: 0, time.Minute: 1, -1: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := memlock.Open(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			l := newLookout(&Session{Args: &Args{Wait: wait}, Store: &stores.Store{Client: c}})
+			told := 0
+			select {
+			case <-l.next.C:
+				told++
+			case <-time.After(time.Hour):
+			}
+			if told != want {
+				t.Errorf("with --wait %v a waiter is told %d times, want %d", wait, told, want)
+			}
+		})
 	}
 }
 

@@ -77,7 +77,11 @@ type lookout struct {
 }
 
 func newLookout(s *Session) *lookout {
-	return &lookout{Session: s, next: time.NewTimer(waiting.Patience), notices: make(chan waiting.Notice, 1),
+	next := time.NewTimer(waiting.Patience)
+	if s.Wait == 0 {
+		next.Stop() // a slow store is no wait
+	}
+	return &lookout{Session: s, next: next, notices: make(chan waiting.Notice, 1),
 		watch: waiting.Outage{Servers: s.Store.Guarantees().Expiry}}
 }
 
