@@ -23,6 +23,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -49,6 +50,8 @@ type worker struct {
 	hold   time.Duration
 	wait   time.Duration
 	next   atomic.Int64
+
+	insists bool // asks again if the store has not answered
 }
 
 func main() {
@@ -177,7 +180,15 @@ func (w *worker) turn(ctx context.Context, name, kind string, slots int, patienc
 
 func (w *worker) acquire(ctx context.Context, name string, patience time.Duration, opts []pawl.Option) (*pawl.Lease, error) {
 	if patience == 0 {
-		return w.client.TryAcquire(ctx, name, opts...)
+		lease, err := w.client.TryAcquire(ctx, name, opts...)
+		for range 50 {
+			if !w.insists || !errors.Is(err, pawl.ErrUncertain) && !errors.Is(err, pawl.ErrUnavailable) {
+				break
+			}
+			pause(ctx, 100*time.Millisecond)
+			lease, err = w.client.TryAcquire(ctx, name, opts...)
+		}
+		return lease, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -200,8 +211,10 @@ func (w *worker) keep(ctx context.Context, n int64, lease *pawl.Lease, hold time
 	}
 }
 
-// probe asks for every name once. Nobody else is there.
+// probe asks for every name, and again if the store has not answered: a busy machine may take longer
+// than a node has. Nobody else is there.
 func (w *worker) probe(ctx context.Context, patience time.Duration) {
+	w.insists = true
 	for _, name := range w.names {
 		var opts []pawl.Option
 		kind, slots := "alone", 0
