@@ -84,7 +84,7 @@ func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	if err := n.make(ctx, req); err != nil {
 		return driver.Answer{}, err
 	}
-	l, i, err := n.place(ctx)
+	l, i, err := n.look(ctx)
 	switch {
 	case errors.Is(err, errOverflow):
 		return driver.Answer{}, n.leave(ctx, err)
@@ -144,16 +144,24 @@ func slotsError(l line, k kind) error {
 	return nil
 }
 
+// look returns the queue of the name and the node's place in it, and has the node watched. It asks for both at a time.
+func (n *node) look(ctx context.Context) (line, int, error) {
+	watched := make(chan error, 1)
+	go func() { watched <- n.own(ctx) }()
+	l, i, err := n.place(ctx)
+	if fail := <-watched; err == nil {
+		err = fail
+	}
+	return l, i, err
+}
+
 // place returns the queue of the name and the node's place in it.
 //
 // Whatever server answers, however far it is behind, it knows the node, and so all
 // that were before it; of those it may not know that they have gone. So a node that is
 // among the holders in its eyes is so in truth.
 func (n *node) place(ctx context.Context) (line, int, error) {
-	names, err := n.list(ctx)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, 0, errGone
-	}
+	names, err := n.s.children(ctx, n.dir)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -176,9 +184,6 @@ func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error
 	n.waitNoMore()
 	n.line = slices.Clone(l) // before the watches are set: they may tell something at once, and change it
 	s.mu.Unlock()
-	if err := n.own(ctx); err != nil {
-		return driver.Answer{}, err
-	}
 	for _, c := range l.before(i) {
 		// One that has gone meanwhile is told of as if the watch had told it.
 		switch err := s.watch(ctx, n.dir+"/"+c.name, n); {
@@ -208,14 +213,10 @@ func (n *node) own(ctx context.Context) error {
 	case stat.EphemeralOwner != n.s.sessionID():
 		return errSession // cannot happen: a link belongs to one session
 	}
-	n.setCzxid(stat.Czxid)
-	return checkCzxid(stat.Czxid)
-}
-
-func (n *node) setCzxid(czxid int64) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
-	n.czxid = czxid
+	n.czxid = stat.Czxid
+	return checkCzxid(stat.Czxid)
 }
 
 // waitNoMore has n told nothing more of those before it. session.mu is held.
@@ -275,23 +276,13 @@ func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, e
 	s := n.s
 	since, err := n.since, n.sure
 	n.sure = errYoung
-	if czxid, known := n.born(); known {
-		n.setCzxid(czxid)
-	} else if n.czxid == 0 {
-		if err := n.own(ctx); err != nil {
-			return driver.Answer{}, err
-		}
-	}
-	if err := checkCzxid(n.czxid); err != nil {
-		return driver.Answer{}, err
-	}
 	if err != nil {
 		s.mu.Lock()
 		since, err = n.standing()
 		s.mu.Unlock()
 	}
 	if err == nil {
-		err = s.inTime(since, req) // to learn the czxid may have taken long
+		err = s.inTime(since, req) // the look may have taken long
 	}
 	if err != nil {
 		if since, err = n.confirm(ctx, req); err != nil {

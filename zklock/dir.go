@@ -29,6 +29,18 @@ func (s *session) makeDir(ctx context.Context, dir string) error {
 	}
 }
 
+// children returns the names of the nodes below dir: none if dir is not there.
+func (s *session) children(ctx context.Context, dir string) ([]string, error) {
+	names, err := call(ctx, s, func() ([]string, error) {
+		names, _, err := s.conn.Children(dir)
+		return names, err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
+}
+
 type none = struct{}
 
 // call runs f, a request of package zk, again if the servers have refused it for the moment.

@@ -56,7 +56,7 @@ func (n *node) find(ctx context.Context) error {
 	s.mu.Lock()
 	n.name = mine
 	s.mu.Unlock()
-	n.maybe, n.early = false, nil // the listing under way may have the others
+	n.maybe = false
 	return nil
 }
 
@@ -68,21 +68,16 @@ func (n *node) find(ctx context.Context) error {
 func (s *session) nodesOf(ctx context.Context, key string) ([]string, error) {
 	dir, prefix := path.Split(key)
 	dir = strings.TrimSuffix(dir, "/")
-	all, err := call(ctx, s, func() (listing, error) {
-		if _, err := s.touch(0, true); err != nil && !errors.Is(err, errYoung) {
-			return listing{}, err
-		}
-		l := s.children(dir)
-		return l, l.err
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+	_, err := call(ctx, s, func() (driver.Instant, error) { return s.touch(0, true) })
+	if err != nil && !errors.Is(err, errYoung) {
+		return nil, err
 	}
+	all, err := s.children(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	var l line
-	for _, name := range all.names {
+	for _, name := range all {
 		if c, ok := parseChild(name); ok && strings.HasPrefix(name, prefix) {
 			l = append(l, c)
 		}

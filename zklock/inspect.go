@@ -124,17 +124,11 @@ func infoOf(name string, holders []driver.Held) *driver.Info {
 // lineOf returns the queue of a name, as the server knows it, and what is in the
 // nodes.
 func (s *session) lineOf(ctx context.Context, dir string) (line, []content, error) {
-	children, err := call(ctx, s, func() (listing, error) {
-		l := s.children(dir)
-		return l, l.err
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil, nil
-	}
+	names, err := s.children(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := readLine(children.names)
+	l, err := readLine(names)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -168,11 +162,8 @@ func (s *session) names(ctx context.Context, prefix string) (names []string, err
 	if err := s.sync(ctx, s.store.root); err != nil {
 		return nil, err
 	}
-	nodes, err := call(ctx, s, func() ([]string, error) {
-		nodes, _, err := s.conn.Children(s.store.root)
-		return nodes, err
-	})
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	nodes, err := s.children(ctx, s.store.root)
+	if err != nil {
 		return nil, err
 	}
 	for _, node := range nodes {

@@ -13,11 +13,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// watchAfter is how long a lease must be held for its node to be watched, so that the
-// holder hears when somebody breaks it. Nothing but a renewal depends on it, and for one that is
-// given back at once it would cost more than the lease.
-const watchAfter = 10 * time.Millisecond
-
 // begin makes the lease one that holds the name, since the given instant. It reports false if the node is
 // known to have gone. session.mu is held.
 //
@@ -33,9 +28,6 @@ func (n *node) begin(since driver.Instant) bool {
 	}
 	n.expires = max(n.expires, since.Add(n.ttl))
 	left := n.expires.Sub(driver.Now())
-	if n.link == nil {
-		left = min(left, watchAfter)
-	}
 	if n.timer == nil {
 		n.timer = time.AfterFunc(left, n.expire)
 	} else {
@@ -44,7 +36,7 @@ func (n *node) begin(since driver.Instant) bool {
 	return true
 }
 
-// expire is called when the TTL may have passed, and when the node is to be watched.
+// expire is called when the TTL may have passed.
 func (n *node) expire() {
 	s := n.s
 	s.mu.Lock()
@@ -54,9 +46,6 @@ func (n *node) expire() {
 	}
 	if left := n.expires.Sub(driver.Now()); left > 0 {
 		n.timer.Reset(left)
-		if n.link == nil {
-			s.store.work.Go(n.review)
-		}
 		return
 	}
 	n.lose(&driver.LostError{Reason: driver.Expired})
@@ -91,7 +80,7 @@ func (n *node) clear() {
 	}
 }
 
-// review has the node watched anew after a watch on it has told something, or the first time.
+// review has the node watched anew after a watch on it has told something.
 func (n *node) review() {
 	ctx := n.s.store.ctx
 	for {

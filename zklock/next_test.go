@@ -56,6 +56,26 @@ func TestNextAsksNothing(t *testing.T) {
 	}
 }
 
+// TestRequests: a lease of a free name costs four requests: making a node, listing, reading and deleting it.
+// Its watch is one answer more.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	const leases = 200
+	s := startServer(t)
+	d := openURL(t, s.url(), time.Minute)
+	release(t, take(t, d, request("deploy", time.Minute)))
+	began, received, sent := driver.Now(), s.count(t, "zk_packets_received"), s.count(t, "zk_packets_sent")
+	for range leases {
+		release(t, take(t, d, request("deploy", time.Minute)))
+	}
+	received, sent = s.count(t, "zk_packets_received")-received, s.count(t, "zk_packets_sent")-sent
+	more := leases/4 + 10*int(driver.Now().Sub(began)/time.Second+1) // package zk and keep ask something now and then
+	t.Logf("%d leases: %v requests, %v answers", leases, received, sent)
+	if received > 4*leases+more || sent > 5*leases+more {
+		t.Errorf("%d leases cost %v requests and %v answers; want %d and %d at most", leases, received, sent, 4*leases+more, 5*leases+more)
+	}
+}
+
 // watched returns when a client watches all nodes of a queue.
 func watched(t *testing.T, s *client, name string, l line) {
 	t.Helper()

@@ -30,11 +30,7 @@ type node struct {
 	busy chan struct{} // holds one while somebody uses the fields up to the next blank line
 
 	making   chan made      // gets the answer to a request to make the node, if one is under way
-	early    chan listing   // gets the children of the name, asked for right behind that
-	past     past           // of the name, before that
-	seen     past           // likewise, when the node was there
 	maybe    bool           // it may have been made under a name that is not known
-	doubt    bool           // that was so once
 	since    driver.Instant // of trusted for the request that made it
 	sure     error          // likewise; errYoung from the first use on
 	deleting bool           // a request to delete it has been sent
@@ -47,7 +43,7 @@ type node struct {
 	before  []string          // the paths of the nodes that must go first, on which there are watches
 	link    *link             // over which a watch was set on it, or before
 	expires driver.Instant    // when it is deleted unless the lease is renewed; 0 unless that is granted
-	timer   *time.Timer       // at expires, and before that when the node is to be watched
+	timer   *time.Timer       // at expires
 	asked   driver.Instant    // when a renewal began that has no answer yet; or 0
 	young   driver.Instant    // since when it is among the holders, and not trusted; or 0
 	waited  time.Time         // when it was granted, if that is still to be written
@@ -121,25 +117,18 @@ func (n *node) make(ctx context.Context, req *driver.Request) error {
 }
 
 // create sends one request. If ctx ends before the answer comes, n.making gets it.
-//
-// Right behind it goes a request for the children, as a server carries out those of one
-// session in order: the list has the node in it, and who is before it. Should the other
-// request have been the first to be sent, it has not, and is not used.
 func (n *node) create(ctx context.Context, req *driver.Request) error {
-	n.past = n.s.pastOf(n.dir)
 	sent := n.s.sending()
-	n.early = make(chan listing, 1)
 	n.making = make(chan made, 1)
 	data := newRecord(req)
-	go func(asked chan made, early chan listing) {
-		go func() { early <- n.s.children(n.dir) }()
+	go func(asked chan made) {
 		p, err := n.s.conn.Create(n.key(), data, zk.FlagEphemeralSequential, n.s.store.acl)
 		m := made{path: p, err: err, sure: errYoung}
 		if err == nil {
 			m.since, m.sure = n.s.trusted(sent, n.ttl, n.renew)
 		}
 		asked <- m
-	}(n.making, n.early)
+	}(n.making)
 	return n.answer(ctx)
 }
 
@@ -150,7 +139,6 @@ func (n *node) answer(ctx context.Context) error {
 		n.making = nil
 		n.since, n.sure = m.since, m.sure
 		n.maybe = unknown(m.err)
-		n.doubt = n.doubt || n.maybe
 		n.s.mu.Lock()
 		if m.err == nil {
 			n.name = path.Base(m.path)
@@ -205,7 +193,6 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 		switch missing := errors.Is(err, zk.ErrNoNode); {
 		case err == nil:
 			found = true
-			n.s.keepPast(n.dir, n.seen)
 		case missing && before:
 			// It was the request whose answer was lost, or a Break before that.
 			var by *driver.LostError

@@ -47,7 +47,6 @@ type session struct {
 	answered driver.Instant   // when somebody has heard of the servers last
 	nodes    map[string]*node // of leases, by their keys
 	watches  map[string]*watch
-	pasts    map[string]past           // of names, by their nodes
 	doubts   map[string]driver.Instant // keys of which a request to make the node had no answer, and when
 	going    map[string]bool           // nodes of old requests that a deletion has been sent for, by their paths
 }
@@ -63,7 +62,7 @@ func (s *store) newSession(p purpose) (*session, error) {
 	n := &session{
 		store: s, purpose: p, ready: make(chan struct{}), away: make(chan struct{}), dead: make(chan struct{}),
 		timeout: s.timeoutFor(p), answered: driver.Now(),
-		nodes: make(map[string]*node), watches: make(map[string]*watch), pasts: make(map[string]past),
+		nodes: make(map[string]*node), watches: make(map[string]*watch),
 		doubts: make(map[string]driver.Instant), going: make(map[string]bool),
 	}
 	made := make(chan struct{}) // package zk connects before it returns

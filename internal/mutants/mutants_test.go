@@ -129,7 +129,7 @@ var waits = []string{"cmd/pawl", "zklock", "etcdlock", "pglock", "filelock", "re
 
 // slow are tests that take half a minute and more to notice a mutant. They begin before all others.
 var slow = []string{
-	"TestBrokenBeforeWatched", "TestCluster/Messages", "TestClusterEarsFollow",
+	"TestCluster/Messages", "TestClusterEarsFollow",
 	"TestClusterFirstUse", "TestClusterFirstUseBesideDeadNode", "TestWire/slots-of-another-number-are-refused-for-good",
 	"TestDeadlock/file", "TestExpiredReadersFreeTheKey", "TestExpiryWhileWaiting", "TestKeepIdle", "TestLeftoversOfAKilledWrapper",
 	"TestLostData", "TestNamesDoNotLeak", "TestOldCreateComesLate", "TestOtherServerHasIt",
