@@ -78,9 +78,15 @@ func take(t testing.TB, c *client, req *driver.Request) *lease {
 	return c.lease(g, req)
 }
 
+// release gives a lease back, which takes five seconds at a time at most.
 func release(t testing.TB, g interface{ Release(context.Context) error }) {
 	t.Helper()
-	if err := g.Release(context.WithoutCancel(t.Context())); err != nil {
+	var err error
+	eventually(patience, func() bool {
+		err = g.Release(context.WithoutCancel(t.Context()))
+		return !errors.Is(err, context.DeadlineExceeded)
+	})
+	if err != nil {
 		t.Errorf("Release = %v; want nil", err)
 	}
 }
@@ -179,7 +185,7 @@ func startHolder(t testing.TB, url string) (*exec.Cmd, <-chan string) {
 	return cmd, says
 }
 
-const killedTTL = 4 * time.Second // a busy machine must be able to renew in time
+const killedTTL = 8 * time.Second // a busy machine must be able to renew in time
 
 // TestKilledHolder: the waiter has the lock when the session of a holder that was
 // killed with -9 has ended, and not before its TTL is over.
@@ -196,25 +202,24 @@ func TestKilledHolder(t *testing.T) {
 	cmd.Process.Kill()
 	killed := driver.Now()
 	release(t, w.granted(t))
-	took, limit := w.at.Sub(killed), b.wire.timeoutFor(purpose{ttl: killedTTL})+3*time.Second
+	took, limit := w.at.Sub(killed), 2*b.wire.timeoutFor(purpose{ttl: killedTTL})
 	t.Logf("the waiter had the lock %v after the kill; sessions last %v", took, b.wire.timeoutFor(purpose{ttl: killedTTL}))
 	if took > limit {
 		t.Errorf("the waiter got the lock %v after the kill; want at most %v", took, limit)
 	}
 }
 
-// TestContention is 8 clients with 8 goroutines each that want one lock, 500 times or for
-// ten seconds. Nobody overlaps, everybody is served in the order of the nodes, each
+// TestContention is 8 clients with 8 goroutines each that want one lock, 500 times. Nobody overlaps, everybody is served in the order of the nodes, each
 // release wakes one, and nothing is left.
 func TestContention(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, quickSweep)
-	const ttl, enough = 10 * time.Second, 500
+	const ttl, enough = time.Minute, 500
 	var clients [8]*client
 	for i := range clients {
 		clients[i] = openURL(t, s.url(), ttl)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var inside atomic.Int32
 	var last atomic.Uint64
@@ -334,17 +339,17 @@ func TestLeaderKilled(t *testing.T) {
 	}
 }
 
-// TestOnlyServerKilled: one lock is fought for while the servers are killed and
+// TestServersKilledUnderLoad: one lock is fought for while the servers are killed and
 // come back, one after the other. There are never two trusted holders.
 func TestServersKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	e, name := useEnsemble(t)
 	const ttl = 2 * time.Second
-	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	var mu sync.Mutex
 	var last *pawl.Lease
-	n := 0
+	var n atomic.Int64
 	var all sync.WaitGroup
 	for i := range 4 {
 		c := clientOf(t, openURL(t, e.url(i%3, (i+1)%3, (i+2)%3), ttl).wire, ttl)
@@ -367,7 +372,7 @@ func TestServersKilledUnderLoad(t *testing.T) {
 				}
 				if l.Err() == nil {
 					last = l
-					n++
+					n.Add(1)
 				}
 				mu.Unlock()
 				select {
@@ -378,15 +383,16 @@ func TestServersKilledUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for ctx.Err() == nil {
+	for began := time.Now(); ctx.Err() == nil && (n.Load() == 0 || time.Since(began) < 12*time.Second); {
 		dead := e.servers[mrand.IntN(3)]
 		dead.Kill()
 		time.Sleep(mrand.N(time.Second))
 		dead.restart(t)
 	}
+	cancel()
 	all.Wait()
-	t.Logf("%d leases", n)
-	if n == 0 {
+	t.Logf("%d leases", n.Load())
+	if n.Load() == 0 {
 		t.Error("nobody ever got the lock")
 	}
 }
@@ -396,11 +402,11 @@ func TestServersKilledUnderLoad(t *testing.T) {
 func TestTokensAcrossParents(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, quickSweep)
-	d := openURL(t, s.url(), 5*time.Second)
+	d := openURL(t, s.url(), time.Minute)
 	last := uint64(0)
 	for round := range 3 {
 		for range 3 {
-			g := take(t, d, request("deploy", 5*time.Second))
+			g := take(t, d, request("deploy", time.Minute))
 			if g.Token() <= last {
 				t.Errorf("token %d after %d", g.Token(), last)
 			}

@@ -28,7 +28,7 @@ func TestUsers(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	open := func(user string) (*pawl.Client, error) {
-		return Open(t.Context(), "zk://"+user+s.Addr+"/users", options(5*time.Second))
+		return Open(t.Context(), "zk://"+user+s.Addr+"/users", options(time.Minute))
 	}
 	alice, err := open("alice:s3cret@")
 	if err != nil {
@@ -101,7 +101,7 @@ func TestTLS(t *testing.T) {
 	var locks *pawl.Client
 	var err error
 	if !eventually(patience, func() bool { // this port comes after the other
-		if locks, err = Open(t.Context(), "zks://"+secure+"?ca_file="+cert, options(6*time.Second)); err != nil {
+		if locks, err = Open(t.Context(), "zks://"+secure+"?ca_file="+cert, options(20*time.Second)); err != nil {
 			return false
 		}
 		if err = locks.Ping(t.Context()); err != nil {
@@ -116,7 +116,9 @@ func TestTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(3 * time.Second)
+	if err := l.Extend(t.Context(), 20*time.Second); err != nil {
+		t.Errorf("Extend = %v", err)
+	}
 	if err := l.Release(t.Context()); err != nil {
 		t.Errorf("Release = %v", err)
 	}
@@ -126,9 +128,9 @@ func TestTLS(t *testing.T) {
 		"zk://" + secure:  "zks://",
 		"zks://" + s.Addr: "without (zk://)",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		_, err := NewStore(ctx, url, options(2*time.Second))
-		cancel()
+		o := options(5 * time.Second)
+		o.ConnectTimeout = patience
+		_, err := NewStore(t.Context(), url, o)
 		if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%s) = %v; want %q", url, err, want)
 		}
@@ -164,17 +166,17 @@ func TestUnreachable(t *testing.T) {
 func TestForeignChildren(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	d := openURL(t, s.url(), 5*time.Second)
+	d := openURL(t, s.url(), time.Minute)
 	name := "foreign/" + rand.Text() // what is left there nobody removes
-	release(t, take(t, d, request(name, 5*time.Second)))
+	release(t, take(t, d, request(name, time.Minute)))
 	conn := firstSession(d).conn
 	for _, child := range []string{"config", "lock", "zzz-0000000000", "_c_x-lease-0000000000"} {
 		if _, err := conn.Create(d.wire.dir(name)+"/"+child, nil, zk.FlagPersistent, d.wire.acl); err != nil {
 			t.Fatal(err)
 		}
 	}
-	g := take(t, d, request(name, 5*time.Second))
-	w := wait(t, openURL(t, s.url(), 5*time.Second), request(name, 5*time.Second))
+	g := take(t, d, request(name, time.Minute))
+	w := wait(t, openURL(t, s.url(), time.Minute), request(name, time.Minute))
 	release(t, g)
 	release(t, w.granted(t))
 	if info, err := d.Inspect(t.Context(), name); err != nil || len(info.Holders)+len(info.Waiters) != 0 {
@@ -221,10 +223,10 @@ func TestForeignNodes(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, quickSweep)
-	d := openURL(t, s.url(), 5*time.Second)
+	d := openURL(t, s.url(), time.Minute)
 	const name = "overflow"
 	for _, child := range []string{"_c_other-lock-2147483647", "_c_other-lock--2147483648"} {
-		g := take(t, d, request(name, 5*time.Second)) // so that the parent is not swept away
+		g := take(t, d, request(name, time.Minute)) // so that the parent is not swept away
 		conn := firstSession(d).conn
 		p := d.wire.dir(name) + "/" + child
 		if _, err := conn.Create(p, nil, zk.FlagEphemeral, d.wire.acl); err != nil {
@@ -232,7 +234,7 @@ func TestOverflow(t *testing.T) {
 		}
 		release(t, g)
 		for what, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
-			g, err := acquire(t.Context(), request(name, 5*time.Second))
+			g, err := acquire(t.Context(), request(name, time.Minute))
 			if g != nil || !errors.Is(err, errOverflow) {
 				t.Errorf("%s beside %s = %v, %v; want it refused", what, child, g, err)
 			}
@@ -244,5 +246,5 @@ func TestOverflow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	release(t, take(t, d, request(name, 5*time.Second)))
+	release(t, take(t, d, request(name, time.Minute)))
 }

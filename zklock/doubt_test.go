@@ -18,9 +18,6 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// soon is less than the time after which a client looks again unasked.
-const soon = 10 * time.Second
-
 // TestOldCreateComesLate: a request to make a node is held up between a follower and the
 // leader. The client goes to the leader, where it finds nothing and makes another node,
 // and then back to the follower: now the old request is carried out, too. One node is
@@ -125,12 +122,12 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 		all, _ := readLine(childrenOf(t, other, name))
 		return len(all) == 1 && all[0].name == own.n.name
 	}
-	if !eventually(soon, lowest) {
+	if !eventually(patience, lowest) {
 		t.Errorf("there are the nodes %q; want %q", childrenOf(t, other, name), own.n.name)
 	}
 	release(t, own)
 	var next *participant.Lease
-	if !eventually(soon, func() (free bool) {
+	if !eventually(patience, func() (free bool) {
 		var err error
 		next, err = other.TryAcquire(t.Context(), request(name, ttl))
 		if err != nil && !errors.Is(err, driver.ErrHeld) {
@@ -219,7 +216,7 @@ func TestReleaseGoesOn(t *testing.T) {
 		t.Error("Release = nil although nobody was told")
 	}
 	link.Set(drivertest.Healthy)
-	if !eventually(soon, func() bool { return len(childrenOf(t, other, name)) == 0 }) {
+	if !eventually(patience, func() bool { return len(childrenOf(t, other, name)) == 0 }) {
 		t.Errorf("left are the nodes %q", childrenOf(t, other, name))
 	}
 }

@@ -43,7 +43,8 @@ func TestKazoo(t *testing.T) {
 		t.Fatal("kazoo is missing: apt-get install python3-kazoo")
 	}
 	s := sharedServer(t)
-	d := openURL(t, s.url(), 10*time.Second)
+	const ttl = 80 * time.Second // Python may take long to start
+	d := openURL(t, s.url(), ttl)
 	// Not ReadLock: that waits for writers that came after it, too, and those for it.
 	for _, class := range []string{"Lock", "WriteLock"} {
 		name := "kazoo-" + class
@@ -74,15 +75,15 @@ func TestKazoo(t *testing.T) {
 			return bufio.NewReader(out), func() { fmt.Fprintln(in) }
 		}
 		// Ours first, theirs behind, ours behind that.
-		g := take(t, d, request(name, 10*time.Second))
+		g := take(t, d, request(name, ttl))
 		out, let := start()
-		if !eventually(patience, func() bool { return len(childrenOf(t, d, name)) == 2 }) {
+		if !eventually(ttl*3/4, func() bool { return len(childrenOf(t, d, name)) == 2 }) {
 			t.Fatal("kazoo does not come into the queue")
 		}
-		if _, err := d.TryAcquire(t.Context(), request(name, 10*time.Second)); !errors.Is(err, driver.ErrHeld) {
+		if _, err := d.TryAcquire(t.Context(), request(name, ttl)); !errors.Is(err, driver.ErrHeld) {
 			t.Errorf("%s: TryAcquire = %v; want ErrHeld", name, err)
 		}
-		w := wait(t, d, request(name, 10*time.Second))
+		w := wait(t, d, request(name, ttl))
 		release(t, g)
 		if line, err := out.ReadString('\n'); line != "acquired\n" {
 			t.Fatalf("%s: kazoo says %q, %v", name, line, err)
@@ -105,21 +106,22 @@ func TestKazoo(t *testing.T) {
 func TestOtherGoLocks(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	d := openURL(t, s.url(), 10*time.Second)
-	conn, _, err := zk.Connect([]string{s.Addr}, 10*time.Second, zk.WithLogger(silent{}))
+	const ttl = time.Minute
+	d := openURL(t, s.url(), ttl)
+	conn, _, err := zk.Connect([]string{s.Addr}, ttl, zk.WithLogger(silent{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	const name = "curators"
-	g := take(t, d, request(name, 10*time.Second))
+	g := take(t, d, request(name, ttl))
 	lock := zk.NewLock(conn, d.wire.dir(name), zk.WorldACL(zk.PermAll))
 	locked := make(chan error, 1)
 	go func() { locked <- lock.Lock() }()
 	if !eventually(patience, func() bool { return len(childrenOf(t, d, name)) == 2 }) {
 		t.Fatal("the other does not come into the queue")
 	}
-	w := wait(t, d, request(name, 10*time.Second))
+	w := wait(t, d, request(name, ttl))
 	select {
 	case <-locked:
 		t.Error("the other got the lock while we had it")

@@ -19,9 +19,7 @@ type linked struct {
 	link *drivertest.Link
 }
 
-const (
-	suiteTTL = 3 * time.Second
-)
+const suiteTTL = 5 * time.Second
 
 func options(ttl time.Duration) *Options {
 	o := &Options{TickTime: tick}
@@ -43,7 +41,7 @@ func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *linked {
 // left lists the nodes below those of names that begin with prefix.
 func left(t testing.TB, s *server, prefix string) (nodes []string) {
 	t.Helper()
-	d := openThrough(t, drivertest.NewLink(t, s.Addr), options(suiteTTL))
+	d := openThrough(t, drivertest.NewLink(t, s.Addr), options(time.Minute))
 	defer d.Close()
 	n, err := d.wire.usual(t.Context())
 	if err != nil {

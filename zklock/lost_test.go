@@ -145,13 +145,13 @@ func TestLostAnswerToCreate(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	e := startEater(t, s.Addr)
-	d, other := openURL(t, e.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)
+	d, other := openURL(t, e.url(), time.Minute), openURL(t, s.url(), time.Minute)
 	for name, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){
 		"lost-create-try": d.TryAcquire, "lost-create-wait": d.Acquire,
 	} {
-		release(t, take(t, d, request(name, 5*time.Second))) // its parent is there
+		release(t, take(t, d, request(name, time.Minute))) // its parent is there
 		e.eat(opCreate, 0)
-		req := request(name, 5*time.Second)
+		req := request(name, time.Minute)
 		end := func() {
 			if _, err := d.wire.End(t.Context(), refOf(req), driver.End{}); err != nil {
 				t.Errorf("%s: End = %v", name, err)
@@ -176,7 +176,7 @@ func TestLostAnswerToCreate(t *testing.T) {
 		if n := childrenOf(t, other, name); len(n) != 1 {
 			t.Errorf("%s: there are the nodes %q; want one", name, n)
 		}
-		if _, err := other.TryAcquire(t.Context(), request(name, 5*time.Second)); !errors.Is(err, driver.ErrHeld) {
+		if _, err := other.TryAcquire(t.Context(), request(name, time.Minute)); !errors.Is(err, driver.ErrHeld) {
 			t.Errorf("%s: another gets %v; want ErrHeld", name, err)
 		}
 		end()
@@ -185,7 +185,7 @@ func TestLostAnswerToCreate(t *testing.T) {
 		for i := range 6 {
 			e.eat(opCreate, 0)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*2*time.Millisecond)
-			g, err := acquire(ctx, request(name, 5*time.Second))
+			g, err := acquire(ctx, request(name, time.Minute))
 			cancel()
 			if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUncertain) {
 				t.Errorf("%s: %v; want the context's error, or ErrUncertain", name, err)
@@ -211,9 +211,9 @@ func TestNamesake(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	e := startEater(t, s.Addr)
-	d, other := openURL(t, e.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)
-	req := request("namesake", 5*time.Second)
-	release(t, take(t, d, request(req.Name, 5*time.Second)))
+	d, other := openURL(t, e.url(), time.Minute), openURL(t, s.url(), time.Minute)
+	req := request("namesake", time.Minute)
+	release(t, take(t, d, request(req.Name, time.Minute)))
 	conn := firstSession(other).conn
 	foreign, err := conn.Create(d.wire.dir(req.Name)+"/"+nodePrefix(req.Lease, kind{}), nil, zk.FlagEphemeralSequential, d.wire.acl)
 	if err != nil {
@@ -280,11 +280,11 @@ func TestLostAnswerToDelete(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	e := startEater(t, s.Addr)
-	d, other := openURL(t, e.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)
+	d, other := openURL(t, e.url(), time.Minute), openURL(t, s.url(), time.Minute)
 	const name = "lost-delete"
 	for range 3 {
-		g := take(t, d, request(name, 5*time.Second))
-		w := wait(t, other, request(name, 5*time.Second))
+		g := take(t, d, request(name, time.Minute))
+		w := wait(t, other, request(name, time.Minute))
 		e.eat(opDelete, 0)
 		release(t, g)
 		next := w.granted(t)
@@ -327,7 +327,7 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	e := startEater(t, s.Addr)
-	const name, ttl = "expired-waiter", 5 * time.Second
+	const name, ttl = "expired-waiter", 15 * time.Second
 	p := openURL(t, e.url(), ttl)
 	other := openURL(t, s.url(), 20*time.Second)
 	c := clientOf(t, other.wire, 20*time.Second)
@@ -436,7 +436,7 @@ func TestManyRenewals(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := e.count(opMulti) - before; n > 10 {
+	if n := e.count(opMulti) - before; n > int32(len(grants)/4) {
 		t.Errorf("%d requests for %d renewals", n, len(grants))
 	}
 	for _, g := range grants {

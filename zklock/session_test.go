@@ -127,7 +127,7 @@ func TestTimeouts(t *testing.T) {
 // can.
 func TestRefusedTTL(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, "maxSessionTimeout=8000")
+	s := startServer(t, "maxSessionTimeout=40000")
 	_, err := Open(t.Context(), s.url(), options(time.Minute))
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Open with a TTL of 1m = %v; want it refused", err)
@@ -140,9 +140,9 @@ func TestRefusedTTL(t *testing.T) {
 	if _, err := looks.List(t.Context(), ""); err != nil {
 		t.Errorf("List = %v", err)
 	}
-	locks, err := Open(t.Context(), s.url(), options(6*time.Second))
+	locks, err := Open(t.Context(), s.url(), options(30*time.Second))
 	if err != nil {
-		t.Fatalf("Open with a TTL of 6s = %v", err)
+		t.Fatalf("Open with a TTL of 30s = %v", err)
 	}
 	defer locks.Close()
 	if _, err := locks.TryAcquire(t.Context(), "deploy", pawl.TTL(time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
@@ -151,17 +151,17 @@ func TestRefusedTTL(t *testing.T) {
 	if _, err := locks.Acquire(t.Context(), "deploy", pawl.TTL(time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Acquire with a TTL of 1m = %v; want it refused", err)
 	}
-	l, err := locks.TryAcquire(t.Context(), "deploy", pawl.TTL(3*time.Second))
+	const ttl = 15 * time.Second
+	l, err := locks.TryAcquire(t.Context(), "deploy", pawl.TTL(ttl))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Extend(t.Context(), 6*time.Second); !errors.Is(err, errors.ErrUnsupported) {
+	if err := l.Extend(t.Context(), 2*ttl); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Extend to more than the session gives = %v; want it refused", err)
 	}
-	if l.State() != pawl.StateHeld {
-		t.Errorf("after that the lease is %v; want it held", l.State())
+	if err := l.Extend(t.Context(), ttl); err != nil || l.State() != pawl.StateHeld {
+		t.Errorf("after that Extend = %v, and the lease is %v; want it held", err, l.State())
 	}
-	time.Sleep(1500 * time.Millisecond)
 	if err := l.Release(t.Context()); err != nil {
 		t.Errorf("Release = %v", err)
 	}
@@ -170,14 +170,14 @@ func TestRefusedTTL(t *testing.T) {
 // TestManyTTLs: a client has a session for each TTL, but not any number of them.
 func TestManyTTLs(t *testing.T) {
 	t.Parallel()
-	d := openURL(t, sharedServer(t).url(), 3*time.Second)
+	d := openURL(t, sharedServer(t).url(), 10*time.Second)
 	for i := range maxSessions - 1 { // one is for looking
-		release(t, take(t, d, request("ttls", time.Duration(i+3)*time.Second)))
+		release(t, take(t, d, request("ttls", time.Duration(i+10)*time.Second)))
 	}
 	if g, err := d.TryAcquire(t.Context(), request("ttls", time.Minute)); err == nil {
 		t.Errorf("a session too many: %v", g)
 	}
-	release(t, take(t, d, request("ttls", 3*time.Second)))
+	release(t, take(t, d, request("ttls", 10*time.Second)))
 }
 
 // TestLostData: the servers come back without their data, and refuse whoever has seen
@@ -185,7 +185,7 @@ func TestManyTTLs(t *testing.T) {
 func TestLostData(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	const ttl = 3 * time.Second
+	const ttl = 5 * time.Second
 	d := openURL(t, s.url(), ttl)
 	g := take(t, d, request("deploy", ttl))
 	s.Kill()
@@ -193,7 +193,7 @@ func TestLostData(t *testing.T) {
 		t.Fatal(err)
 	}
 	var next *participant.Lease
-	if !eventually(patience, func() bool {
+	if !eventually(2*patience, func() bool { // three timeouts of silence, and more
 		var err error
 		next, err = d.TryAcquire(t.Context(), request("deploy", ttl))
 		return err == nil
@@ -213,33 +213,31 @@ func TestTrustFromSending(t *testing.T) {
 	const ttl = time.Minute
 	s := startServer(t)
 	d := openURL(t, s.url(), ttl)
-	const pause = time.Second
 	slow := func(what string, ask func() driver.Instant) {
 		t.Helper()
-		s.Stop()
-		before := driver.Now()
-		time.AfterFunc(pause, s.Cont)
-		since := ask()
-		if took := driver.Now().Sub(before); took < pause {
-			t.Errorf("%s took %v: this shows nothing", what, took)
-		}
-		if late := since.Sub(before); late < 0 || late > pause/2 {
-			t.Errorf("%s is trusted from %v after it was sent", what, late)
+		for pause := time.Second; ; pause *= 2 { // a slow machine may send late
+			s.Stop()
+			before := driver.Now()
+			time.AfterFunc(pause, s.Cont)
+			since := ask()
+			if took := driver.Now().Sub(before); took < pause {
+				t.Errorf("%s took %v: this shows nothing", what, took)
+			}
+			switch late := since.Sub(before); {
+			case late >= 0 && late <= pause/2:
+				return
+			case late < 0 || pause > 5*time.Second:
+				t.Errorf("%s is trusted from %v after it was sent", what, late)
+				return
+			}
 		}
 	}
-	release(t, take(t, d, request("slow", ttl))) // the node of the name is there now
-	var g *lease
+	g := take(t, d, request("slow", ttl)) // the node of the name is there now
 	slow("TryAcquire", func() driver.Instant {
+		release(t, g)
 		g = take(t, d, request("slow", ttl))
 		return g.Since()
 	})
-	if !eventually(patience, func() bool { // a watch is set when the lease has been held for a while
-		g.n.s.mu.Lock()
-		defer g.n.s.mu.Unlock()
-		return g.n.watching()
-	}) {
-		t.Fatal("the node of the lease is not watched")
-	}
 	slow("Renew", func() driver.Instant {
 		since, err := g.Renew(t.Context(), ttl)
 		if err != nil {

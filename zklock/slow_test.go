@@ -79,15 +79,15 @@ func TestRenewalGoesOn(t *testing.T) {
 	opts.ConnectTimeout = patience
 	g := take(t, openThrough(t, link, opts).client, request("goes-on", ttl))
 	began := driver.Now()
-	renew := func() (driver.Instant, error) {
+	renew := func(limit time.Duration) (driver.Instant, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		return g.Renew(ctx, ttl)
 	}
-	if _, err := renew(); err == nil {
+	if _, err := renew(limit); err == nil {
 		t.Fatalf("Renew has taken less than %v; a round trip takes %v", limit, trip)
 	}
-	switch since, err := renew(); {
+	switch since, err := renew(patience); {
 	case err != nil:
 		t.Errorf("the second Renew = %v; want what has become of the first", err)
 	case since < began || since > began.Add(limit):

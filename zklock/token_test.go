@@ -44,8 +44,8 @@ func TestEpochsRunOut(t *testing.T) {
 	t.Parallel()
 	const last = maxCzxid >> 32 // epoch
 	s := startAged(t, last-1)
-	d := openURL(t, s.url(), 5*time.Second)
-	g := take(t, d, request("deploy", 5*time.Second))
+	d := openURL(t, s.url(), time.Minute)
+	g := take(t, d, request("deploy", time.Minute))
 	if epoch := g.Token() >> tokenBits >> 32; epoch != last {
 		t.Errorf("token %d is of epoch %d; want %d", g.Token(), epoch, last)
 	}
@@ -55,8 +55,8 @@ func TestEpochsRunOut(t *testing.T) {
 	release(t, g)
 	s.restart(t) // one more epoch
 	for _, acquire := range []func() (*participant.Lease, error){
-		func() (*participant.Lease, error) { return d.TryAcquire(t.Context(), request("deploy", 5*time.Second)) },
-		func() (*participant.Lease, error) { return d.Acquire(t.Context(), request("deploy", 5*time.Second)) },
+		func() (*participant.Lease, error) { return d.TryAcquire(t.Context(), request("deploy", time.Minute)) },
+		func() (*participant.Lease, error) { return d.Acquire(t.Context(), request("deploy", time.Minute)) },
 	} {
 		var g *participant.Lease
 		var err error
@@ -97,7 +97,7 @@ func startAged(t testing.TB, epoch int64) *server {
 // nothing there.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
-	const ttl = 2 * time.Second
+	const ttl = 5 * time.Second
 	s := startServer(t)
 	release(t, take(t, openURL(t, s.url(), ttl), request("deploy", ttl)))
 	restore, err := s.Backup(filepath.Join(s.Dir, "version-2"))
@@ -113,7 +113,7 @@ func TestRestoredBackup(t *testing.T) {
 	}
 	for _, name := range []string{"deploy", "another"} {
 		var g *participant.Lease
-		if !eventually(time.Minute, func() bool { // the session that the servers do not know has to end
+		if !eventually(2*patience, func() bool { // the session that the servers do not know has to end
 			g, err = d.TryAcquire(t.Context(), request(name, ttl))
 			return !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
 		}) {

@@ -52,6 +52,6 @@ func harness(ttl time.Duration) wiretest.Harness {
 func TestClients(t *testing.T) {
 	t.Parallel()
 	wiretest.RunClients(t, drivertest.ClientsOf(t, sharedServer(t).Addr, func(addr string) (*pawl.Client, error) {
-		return Open(t.Context(), "zk://"+addr, options(suiteTTL))
+		return Open(t.Context(), "zk://"+addr, options(20*time.Second))
 	}))
 }
