@@ -36,7 +36,7 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	defer n.free()
 	ans, err := n.ask(ctx, req)
 	ans.Handle = n
-	if err != nil {
+	if err = n.leave(ctx, err); err != nil {
 		n.gone = n.gone || errors.Is(err, errGone)
 		left := n.left()
 		if !left {
@@ -86,8 +86,6 @@ func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	}
 	l, i, err := n.look(ctx)
 	switch {
-	case errors.Is(err, errOverflow):
-		return driver.Answer{}, n.leave(ctx, err)
 	case err != nil:
 		return driver.Answer{}, err
 	case i < l.holders():
@@ -95,24 +93,20 @@ func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 		if errors.Is(err, errYoung) && req.Queue {
 			return driver.Answer{Free: n.s.store.tick / 4, Session: n.s.sending().link}, nil
 		}
-		return ans, n.leave(ctx, err)
+		return ans, err
 	}
 	if err := slotsError(l, n.kind()); err != nil {
-		return driver.Answer{}, n.leave(ctx, err)
+		return driver.Answer{}, err
 	}
 	n.sure = errYoung
-	n.s.mu.Lock()
-	n.waits = true
-	n.s.mu.Unlock()
 	if req.Queue {
-		ans, err := n.enqueue(ctx, l, i)
-		return ans, n.leave(ctx, err)
+		return n.enqueue(ctx, l, i)
 	}
 	holders := l[:l.holders()]
 	found, err := n.s.readAll(ctx, n.dir, holders)
 	for i, c := range holders {
 		if err == nil && found[i].endless() {
-			return driver.Answer{}, n.leave(ctx, n.s.store.errEndless(n.ref.Name, n.dir+"/"+c.name))
+			return driver.Answer{}, n.s.store.errEndless(n.ref.Name, n.dir+"/"+c.name)
 		}
 	}
 	if err == nil {

@@ -43,12 +43,27 @@ func (s *session) children(ctx context.Context, dir string) ([]string, error) {
 
 type none = struct{}
 
-// call runs f, a request of package zk, again if the servers have refused it for the moment.
-func call[T any](ctx context.Context, s *session, f func() (T, error)) (T, error) {
+// call runs f, a request of package zk, again if the servers have refused it for the moment. Package zk knows no
+// contexts, and does not answer all that it has taken when it is closed. So call returns when the session or ctx
+// ends; then f goes on, and what it does is not known.
+func call[T any](ctx context.Context, s *session, f func() (T, error)) (v T, err error) {
 	for {
-		v, err := once(ctx, s, f)
-		if err == nil || !answered(err) || !passing(err) || !s.sleep(ctx, retryPause) {
-			return v, s.answer(err)
+		done := make(chan struct{})
+		var got T
+		var failed error
+		go func() {
+			defer close(done)
+			got, failed = f()
+		}()
+		select {
+		case <-done:
+		case <-s.dead:
+			return v, s.why()
+		case <-ctx.Done():
+			return v, ctx.Err()
+		}
+		if failed == nil || !answered(failed) || !passing(failed) || !s.sleep(ctx, retryPause) {
+			return got, s.answer(failed)
 		}
 	}
 }
@@ -60,29 +75,4 @@ func (s *session) answer(err error) error {
 		return errSession
 	}
 	return err
-}
-
-// once runs f. Package zk knows no contexts, and does not answer
-// all that it has taken when it is closed. So once returns when f has returned, or the session or
-// ctx ends; then f goes on, and what it does is not known.
-func once[T any](ctx context.Context, s *session, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		v, err := f()
-		done <- result{v, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-s.dead:
-		var zero T
-		return zero, s.why()
-	case <-ctx.Done():
-		var zero T
-		return zero, ctx.Err()
-	}
 }

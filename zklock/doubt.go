@@ -39,23 +39,18 @@ func (n *node) find(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	mine := ""
-	names = slices.DeleteFunc(names, func(name string) bool {
-		if mine != "" || s.going[n.dir+"/"+name] {
-			return false
-		}
-		mine = name
-		return true
-	})
+	if i := slices.IndexFunc(names, func(name string) bool { return !s.going[n.dir+"/"+name] }); i >= 0 {
+		n.name = names[i]
+	}
 	s.mu.Unlock()
 	for _, name := range names {
+		if name == n.name {
+			continue
+		}
 		if err := s.remove(ctx, n.dir+"/"+name); err != nil {
 			return err
 		}
 	}
-	s.mu.Lock()
-	n.name = mine
-	s.mu.Unlock()
 	n.maybe = false
 	return nil
 }

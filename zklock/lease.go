@@ -22,10 +22,10 @@ func (n *node) begin(since driver.Instant) bool {
 	if n.lost != nil || n.leaving {
 		return false
 	}
-	n.waitNoMore()
-	if n.young = 0; n.waits && n.expires == 0 {
+	if n.young = 0; n.line != nil && n.expires == 0 {
 		n.waited = time.Now()
 	}
+	n.waitNoMore()
 	n.expires = max(n.expires, since.Add(n.ttl))
 	left := n.expires.Sub(driver.Now())
 	if n.timer == nil {
@@ -77,26 +77,6 @@ func (n *node) clear() {
 			return
 		}
 		n.s.sleep(ctx, time.Second)
-	}
-}
-
-// review has the node watched anew after a watch on it has told something.
-func (n *node) review() {
-	ctx := n.s.store.ctx
-	for {
-		n.s.mu.Lock()
-		over := n.lost != nil || n.leaving
-		n.s.mu.Unlock()
-		if over || n.s.isDead() {
-			return
-		}
-		_, err := n.s.watchOwn(ctx, n)
-		if errors.Is(err, zk.ErrNoNode) {
-			n.missing(ctx)
-		}
-		if err == nil || !passing(err) || !n.s.sleep(ctx, retryPause) {
-			return
-		}
 	}
 }
 
@@ -164,7 +144,7 @@ func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant
 			s.mu.Unlock()
 			return since, nil
 		}
-		s.touchSoon() // beside the request below
+		s.touchSoon(maxRenewing) // beside the request below
 		s.mu.Unlock()
 		if !watching {
 			if err := n.own(ctx); err != nil {
@@ -179,14 +159,6 @@ func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-	}
-}
-
-// touchSoon has a quorum confirm the session, unless so many are asked already. s.mu is held.
-func (s *session) touchSoon() {
-	if s.touching < maxRenewing {
-		s.touching++
-		s.store.work.Go(s.touchOnce)
 	}
 }
 

@@ -152,11 +152,7 @@ func TestLostAnswerToCreate(t *testing.T) {
 		release(t, take(t, d, request(name, time.Minute))) // its parent is there
 		e.eat(opCreate, 0)
 		req := request(name, time.Minute)
-		end := func() {
-			if _, err := d.wire.End(t.Context(), refOf(req), driver.End{}); err != nil {
-				t.Errorf("%s: End = %v", name, err)
-			}
-		}
+		var end func()
 		if name == "lost-create-try" { // it asks once; this is the wire's
 			ans, err := d.wire.Ask(t.Context(), req)
 			if err != nil && driver.FailureOf(err).Maybe {
@@ -165,6 +161,13 @@ func TestLostAnswerToCreate(t *testing.T) {
 			}
 			if err != nil || !ans.Granted {
 				t.Fatalf("%s: %+v, %v; want a grant", name, ans, err)
+			}
+			end = func() {
+				ref := refOf(req)
+				ref.Handle = ans.Handle
+				if found, err := d.wire.End(t.Context(), ref, driver.End{}); err != nil || !found {
+					t.Errorf("%s: End = %t, %v", name, found, err)
+				}
 			}
 		} else {
 			g, err := acquire(t.Context(), req)

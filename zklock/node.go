@@ -47,7 +47,6 @@ type node struct {
 	asked   driver.Instant    // when a renewal began that has no answer yet; or 0
 	young   driver.Instant    // since when it is among the holders, and not trusted; or 0
 	waited  time.Time         // when it was granted, if that is still to be written
-	waits   bool              // it has had to wait
 	lost    *driver.LostError // how somebody else has ended the lease, which the client was told
 	leaving bool              // it is to be deleted: what happens to it is no news
 }

@@ -142,19 +142,21 @@ func (s *session) keep() {
 		}
 		s.mu.Lock()
 		s.touched = driver.Now()
-		full := s.touching == maxTouching
-		if !full {
-			s.touching++
-		}
+		s.touchSoon(maxTouching)
 		s.mu.Unlock()
-		if !full {
-			s.store.work.Go(s.touchOnce)
-		}
 	}
 }
 
 // maxTouching is how many requests of keep are under way at a time.
 const maxTouching = 16
+
+// touchSoon has a quorum confirm the session, unless most requests for that are under way. s.mu is held.
+func (s *session) touchSoon(most int) {
+	if s.touching < most {
+		s.touching++
+		s.store.work.Go(s.touchOnce)
+	}
+}
 
 func (s *session) touchOnce() {
 	_, err := s.touch(0, true)

@@ -114,11 +114,9 @@ func (s *session) fire(e event) {
 		n.ahead(e)
 	}
 	if n := w.own; n != nil && !n.leaving {
-		n.link = nil
+		n.link = nil // the next renewal has it watched again
 		if e.gone {
 			s.store.work.Go(func() { n.missing(s.store.ctx) })
-		} else {
-			s.store.work.Go(n.review)
 		}
 	}
 }
