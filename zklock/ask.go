@@ -19,8 +19,8 @@ var (
 	errOver = errors.New("the lease has ended")
 )
 
-// Ask implements driver.Store. A node that somebody has deleted, or that has gone with its session, is made
-// anew, at the end of the queue.
+// Ask implements driver.Store. If somebody has deleted the lease's node, or its session has ended, Ask makes
+// another node, at the end of the queue.
 func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	if err := checkKind(kindOf(req)); err != nil {
 		return driver.Answer{}, failure(ctx, err, false)
@@ -50,7 +50,7 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	return ans, nil
 }
 
-// nodeFor returns the node of an attempt, which may have to be made yet.
+// nodeFor returns the node of a lease. A new one has yet to be made at the servers.
 func (s *session) nodeFor(req *driver.Request) *node {
 	n := s.newNode(req)
 	s.mu.Lock()
@@ -59,13 +59,13 @@ func (s *session) nodeFor(req *driver.Request) *node {
 		if last.lost == nil && !last.leaving {
 			return last
 		}
-		n.floor = last.floor // an old request of the attempt may make the node
+		n.floor = last.floor // an old request for the lease may make the node
 	}
 	s.nodes[n.key()] = n
 	return n
 }
 
-// drop forgets a node that is not there, or that is about to go.
+// drop forgets a node that does not exist, or that is about to go.
 func (s *session) drop(n *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	return driver.Answer{Rank: i, Holders: holdersIn(holders, found)}, err
 }
 
-// leave returns err. If nobody can hold the name with the node, the node is deleted before.
+// leave returns err. If err is lasting, it first deletes the node.
 func (n *node) leave(ctx context.Context, err error) error {
 	if err == nil || !lasting(err) {
 		return err
@@ -138,7 +138,7 @@ func slotsError(l line, k kind) error {
 	return nil
 }
 
-// look returns the queue of the name and the node's place in it, and has the node watched. It asks for both at a time.
+// look returns the queue of the name and the node's place in it. Beside that, it watches the node.
 func (n *node) look(ctx context.Context) (line, int, error) {
 	watched := make(chan error, 1)
 	go func() { watched <- n.own(ctx) }()
@@ -151,9 +151,8 @@ func (n *node) look(ctx context.Context) (line, int, error) {
 
 // place returns the queue of the name and the node's place in it.
 //
-// Whatever server answers, however far it is behind, it knows the node, and so all
-// that were before it; of those it may not know that they have gone. So a node that is
-// among the holders in its eyes is so in truth.
+// The server that answers may be behind. But it knows this node, and so every node before it; it may only not
+// know yet that some of these have gone. So a node that is among the holders there is among them in truth.
 func (n *node) place(ctx context.Context) (line, int, error) {
 	names, err := n.s.children(ctx, n.dir)
 	if err != nil {
@@ -170,16 +169,16 @@ func (n *node) place(ctx context.Context) (line, int, error) {
 	return l, i, err
 }
 
-// enqueue has the nodes watched that must go before this one can hold the name.
+// enqueue watches the nodes that must go before this one can hold the name.
 func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error) {
 	s := n.s
 	s.mu.Lock()
 	link := s.link
 	n.waitNoMore()
-	n.line = slices.Clone(l) // before the watches are set: they may tell something at once, and change it
+	n.line = slices.Clone(l) // before the watches are set: they may fire at once, and change it
 	s.mu.Unlock()
 	for _, c := range l.before(i) {
-		// One that has gone meanwhile is told of as if the watch had told it.
+		// If it has gone in the meantime, watch acts as if a watch on it had fired.
 		switch err := s.watch(ctx, n.dir+"/"+c.name, n); {
 		case errors.Is(err, errEndless):
 			return driver.Answer{}, s.store.errEndless(n.ref.Name, n.dir+"/"+c.name)
@@ -190,7 +189,7 @@ func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error
 	return driver.Answer{Rank: i - l.holders(), Free: -1, Session: link}, nil
 }
 
-// own reads the node and has it watched, unless that is so on the present connection.
+// own watches the node and reads its czxid, unless it has done so over the present connection.
 func (n *node) own(ctx context.Context) error {
 	n.s.mu.Lock()
 	known := n.czxid != 0 && n.watching()
@@ -213,7 +212,7 @@ func (n *node) own(ctx context.Context) error {
 	return checkCzxid(stat.Czxid)
 }
 
-// waitNoMore has n told nothing more of those before it. session.mu is held.
+// waitNoMore makes n a waiter no longer: watches on the nodes before it do not concern it. session.mu is held.
 func (n *node) waitNoMore() {
 	for _, path := range n.before {
 		if w := n.s.watches[path]; w != nil {
@@ -223,10 +222,10 @@ func (n *node) waitNoMore() {
 	n.line, n.before = nil, nil
 }
 
-// ahead acts on what a watch has told of a node that is before n in the queue. session.mu is held.
+// ahead acts on an event of a node that is before n in the queue. session.mu is held.
 //
-// What is before a node only leaves. So without the node that has gone, the queue may have
-// some that have left as well, but lacks none; if this one is among the holders even so, it need not ask.
+// Nodes before this one only go, and none comes. So n.line, without the node that has gone, may still have nodes that have
+// gone too, but lacks none. If n is among its holders, it holds the name, and need not ask.
 func (n *node) ahead(e event) {
 	if n.line == nil {
 		return
@@ -248,7 +247,7 @@ func (n *node) ahead(e event) {
 	n.tell(driver.Event{Kind: driver.Look})
 }
 
-// tell tells the client something of the lease.
+// tell reports an event about the lease.
 func (n *node) tell(e driver.Event) {
 	e.Name, e.Lease = n.ref.Name, n.ref.Lease
 	n.s.store.tell(e)
@@ -263,9 +262,9 @@ func (n *node) granted(since driver.Instant) driver.Answer {
 	return ans
 }
 
-// grant makes the lease one that holds the name, as soon as it can be trusted. If it did not have to wait,
-// trust may count from the request that made its node; else from what a quorum has confirmed lately of the
-// session, as long as nothing has been heard of the node itself.
+// grant begins the lease as soon as it can be trusted. If the lease did not wait, trust may count from the
+// request that made its node; else it may count from the last confirmation of the session, as long as the watch on
+// the node has not fired. If neither is enough, grant has a quorum confirm the session again.
 func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	s := n.s
 	since, err := n.since, n.sure
@@ -294,9 +293,9 @@ func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, e
 	return n.granted(since), nil
 }
 
-// confirm has a quorum confirm the session until that shows enough trust, and returns since when. For a
-// caller that waits anyway, and asks again, it asks once and returns errYoung. It returns errTooSlow if that
-// has taken longer than the TTL.
+// confirm has a quorum confirm the session until the lease can be trusted, and returns since when it is. If the
+// request is for the queue, confirm asks only once and returns errYoung, as its caller will ask again. It returns
+// errTooSlow if the lease could not be trusted for a whole TTL.
 func (n *node) confirm(ctx context.Context, req *driver.Request) (driver.Instant, error) {
 	s := n.s
 	s.mu.Lock()

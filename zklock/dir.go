@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// makeDir makes the node of a name, and those above it, as containers: the servers
-// remove them some time after the last child has gone.
+// makeDir makes the node of a name and the nodes above it. They are containers: the servers remove one some time
+// after its last child has gone.
 func (s *session) makeDir(ctx context.Context, dir string) error {
 	for {
 		_, err := call(ctx, s, func() (string, error) {
@@ -29,7 +29,7 @@ func (s *session) makeDir(ctx context.Context, dir string) error {
 	}
 }
 
-// children returns the names of the nodes below dir: none if dir is not there.
+// children returns the names of the nodes below dir, and none if dir does not exist.
 func (s *session) children(ctx context.Context, dir string) ([]string, error) {
 	names, err := call(ctx, s, func() ([]string, error) {
 		names, _, err := s.conn.Children(dir)
@@ -43,9 +43,9 @@ func (s *session) children(ctx context.Context, dir string) ([]string, error) {
 
 type none = struct{}
 
-// call runs f, a request of package zk, again if the servers have refused it for the moment. Package zk knows no
-// contexts, and does not answer all that it has taken when it is closed. So call returns when the session or ctx
-// ends; then f goes on, and what it does is not known.
+// call runs f, a request of package zk, and repeats it while the servers refuse it for the moment. Package zk
+// knows no contexts, and when it is closed it leaves some requests without an answer. So call also returns when the session or
+// ctx ends. Then f may go on, and its outcome is unknown.
 func call[T any](ctx context.Context, s *session, f func() (T, error)) (v T, err error) {
 	for {
 		done := make(chan struct{})

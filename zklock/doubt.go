@@ -15,23 +15,20 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A request to make a node that had no answer is in doubt. No look says for certain that
-// it will not be carried out later, as another
-// node of the same lease: it may be on its way from the server that got it to the
-// leader. A server refuses what comes for a session that has moved to another one; but
-// one that the session comes back to passes the old request on, and the leader may find
-// the session moved back by then.
+// A lease is in doubt if a request to make its node had no answer. That request may be carried out later, and
+// make a second node, whatever the client has seen: it may be on its way from the server that got it to
+// the leader. The leader refuses requests of a session that has moved to another server. But if the session comes back to
+// the first server, the leader may accept the old request.
 //
-// So after each new connection the client looks again, behind a request that a quorum
-// has carried out. The old request went the same way before that one, if this is the
-// server that got it; if it is another one, it will be refused.
+// So after each new connection the client looks for nodes of leases in doubt, behind a request that a quorum has
+// carried out. If this server got the old request, it has passed that on before; if another server got it, the leader will
+// refuse it.
 
-// forgetDoubt is after how long nothing is expected any more: by far longer than the
-// servers bear one another's silence.
+// forgetDoubt is when a lease is no longer in doubt. It is far longer than servers bear each other's silence.
 const forgetDoubt = 10 * time.Minute
 
-// find looks for the node after a request of unknown outcome. The lowest
-// that nobody deletes is taken, the others are deleted. If there is none another has to be made.
+// find looks for the nodes of a lease after a request without an answer. It takes the lowest that nobody is
+// deleting, and deletes the others. If there is none, n.name stays empty.
 func (n *node) find(ctx context.Context) error {
 	s := n.s
 	names, err := s.nodesOf(ctx, n.key())
@@ -55,11 +52,10 @@ func (n *node) find(ctx context.Context) error {
 	return nil
 }
 
-// nodesOf returns the nodes of this session whose paths begin with key, in order:
-// those of a session before this are about to go.
+// nodesOf returns the nodes of this session whose paths begin with key, in order. Nodes of an earlier session are
+// about to go.
 //
-// It asks a quorum first. Sync would not do: it is answered by the leader, which may lead
-// nobody any more.
+// It has a quorum carry out a request first. A sync is not enough: a leader that leads nobody any more answers it.
 func (s *session) nodesOf(ctx context.Context, key string) ([]string, error) {
 	dir, prefix := path.Split(key)
 	dir = strings.TrimSuffix(dir, "/")
@@ -97,8 +93,8 @@ func (s *session) remove(ctx context.Context, path string) error {
 	return err
 }
 
-// sweep compares what the servers have of the leases in doubt with what this client knows of, and deletes the
-// difference. It is called after each new connection. If it fails, there will be another.
+// sweep deletes the nodes of leases in doubt that this client does not use. It runs after each new connection. If it
+// fails, the connection has broken, and it runs again after the next.
 func (s *session) sweep() {
 	for _, key := range s.inDoubt() {
 		names, err := s.nodesOf(s.store.ctx, key)
@@ -113,7 +109,7 @@ func (s *session) sweep() {
 	}
 }
 
-// inDoubt returns the leases in doubt and forgets the old ones.
+// inDoubt returns the keys of the leases in doubt, and forgets old ones.
 func (s *session) inDoubt() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,9 +123,9 @@ func (s *session) inDoubt() (keys []string) {
 	return keys
 }
 
-// stray reports whether nobody has a node of a lease in doubt, which the caller then deletes. It is
-// asked right before that: the request may have been repeated since the nodes were listed,
-// and take any that is not noted here.
+// stray reports whether no lease uses the node at a path, and if so marks it: from then on find does not take it. The
+// caller deletes it. Since the nodes were listed, the lease may have been asked for again and have taken any node that is
+// not marked.
 func (s *session) stray(key, at string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

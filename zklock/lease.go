@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// begin makes the lease one that holds the name, since the given instant. It reports false if the node is
-// known to have gone. session.mu is held.
+// begin makes the lease hold the name, from the given instant on. It returns false if the lease has ended
+// already. session.mu is held.
 //
-// The session lives on for other leases. So a lease that is not renewed is ended from here; the end of the
-// session is for when this process is not there.
+// The session goes on for other leases. So the client deletes the node when the TTL is over. The servers do that at the end
+// of the session if the client has died.
 func (n *node) begin(since driver.Instant) bool {
 	if n.lost != nil || n.leaving {
 		return false
@@ -52,7 +52,7 @@ func (n *node) expire() {
 	s.store.work.Go(n.clear)
 }
 
-// lose notes that the lease has ended, or the place in the queue, and tells the client. session.mu is held.
+// lose records that the lease, or its place in the queue, was ended by somebody else, and tells the client. session.mu is held.
 func (n *node) lose(why *driver.LostError) {
 	if n.lost != nil || n.leaving {
 		return
@@ -65,8 +65,8 @@ func (n *node) lose(why *driver.LostError) {
 	n.tell(driver.Event{Kind: driver.Lost, Loss: why})
 }
 
-// clear deletes the node of a lease that has ended, until that is certain: the session may live on for longer
-// than anybody asks for it.
+// clear deletes the node of a lease that has expired. Nobody else does, and the session may go on for long. So clear repeats the
+// request until the node is gone.
 func (n *node) clear() {
 	ctx := n.s.store.ctx
 	for ctx.Err() == nil && n.use(ctx) == nil {
@@ -80,7 +80,7 @@ func (n *node) clear() {
 	}
 }
 
-// missing notes that somebody has deleted the node, and returns who and why if that is known.
+// missing records that somebody has deleted the node. It returns who and why, if that is known.
 func (n *node) missing(ctx context.Context) *driver.LostError {
 	why, err := n.brokenBy(ctx)
 	if err != nil || why == nil {
@@ -92,9 +92,9 @@ func (n *node) missing(ctx context.Context) *driver.LostError {
 	return why
 }
 
-// Renew implements driver.Store. A transaction that a quorum carries out for the session confirms all of its
-// leases whose nodes are watched over the same connection: the server would have told of a deletion before
-// its answer. The next call that counts is told of an answer that came after its caller had left.
+// Renew implements driver.Store. A transaction that a quorum carries out for the session renews all of its
+// leases whose nodes are watched over the same connection: the server would have reported that a node was deleted
+// before it answers. If the caller gives up before the answer, the next call for the lease gets it.
 func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (driver.Renewal, error) {
 	n, _ := ref.Handle.(*node)
 	if n == nil {
@@ -121,8 +121,8 @@ func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (d
 	return driver.Renewal{}, failure(ctx, err, false)
 }
 
-// confirmed returns since when the lease is trusted by a transaction that was sent after the first call that
-// has not been told of one.
+// confirmed returns since when the lease is trusted by a transaction that was sent after n.asked: after the first
+// call that has not returned one.
 func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
 	s := n.s
 	for {
@@ -162,11 +162,11 @@ func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant
 	}
 }
 
-// maxRenewing is how many transactions that renew leases are under way at a time. All others join the next.
-// On a link on which one takes long, the next must not wait for it.
+// maxRenewing is how many transactions are under way to renew leases. Other renewals wait for the next one. It is more than one,
+// as on a slow link a renewal must not wait for the answer to another.
 const maxRenewing = 4
 
-// renewed notes until when the lease lasts now, which is not earlier than before.
+// renewed records until when the lease lasts. A renewal never makes that earlier.
 func (n *node) renewed(until driver.Instant) {
 	s := n.s
 	s.mu.Lock()
@@ -178,8 +178,7 @@ func (n *node) renewed(until driver.Instant) {
 	}
 }
 
-// noteAcquired writes into the node when a lease was granted that had to wait, for people only: if it fails,
-// so be it.
+// noteAcquired writes into the node when the lease was granted. Only people read it, so it ignores errors.
 func (n *node) noteAcquired(ctx context.Context, at time.Time) {
 	_, _ = call(ctx, n.s, func() (*zk.Stat, error) {
 		data, stat, err := n.s.conn.Get(n.path())
@@ -197,7 +196,7 @@ func (s *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 		return false, nil // it has gone with its session
 	}
 	n.s.mu.Lock()
-	was := n.expires != 0 && n.lost == nil && !n.leaving // nobody has ended it, as far as is known
+	was := n.expires != 0 && n.lost == nil && !n.leaving // it was granted, and the client knows of no end
 	n.leaving = true
 	n.s.mu.Unlock()
 	err = n.use(ctx)

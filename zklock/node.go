@@ -16,39 +16,39 @@ import (
 // retryPause is how long to wait before a request is repeated.
 const retryPause = 30 * time.Millisecond
 
-// node is the place of one lease in the queue of a name: an ephemeral node whose number the servers assign.
-// It is there while the lease is asked for, held, or to be deleted.
+// node is the place of one lease in the queue of a name: an ephemeral node that the servers number. The client
+// knows it while the lease is asked for or held, and until the servers have deleted it.
 type node struct {
 	s      *session
 	ref    driver.Ref
 	ttl    time.Duration
 	renew  bool   // the lease will be renewed
 	dir    string // of the name
-	prefix string // of the node's name; contains the id of the lease, so no other lease's begins so
-	floor  int64  // the transaction of a grant before any node of the lease was asked for; or 0
+	prefix string // of the node's name; has the id of the lease, so it is no other lease's
+	floor  int64  // the transaction of the last grant before the first request for this lease; or 0
 
-	busy chan struct{} // holds one while somebody uses the fields up to the next blank line
+	busy chan struct{} // has an element while somebody uses the fields up to the next blank line
 
 	making   chan made      // gets the answer to a request to make the node, if one is under way
-	maybe    bool           // it may have been made under a name that is not known
-	since    driver.Instant // of trusted for the request that made it
-	sure     error          // likewise; errYoung from the first use on
+	maybe    bool           // a request to make it had no answer: it may exist, under an unknown name
+	since    driver.Instant // the result of trusted for the request that made it
+	sure     error          // the error of that; errYoung from the first use on
 	deleting bool           // a request to delete it has been sent
-	gone     bool           // it was there, and is not any more
+	gone     bool           // it existed, and was deleted
 
 	// Guarded by session.mu.
-	name    string            // once it is known to have been made
-	czxid   int64             // the transaction that made it, once that is known
-	line    line              // while it waits: the queue, without those that have gone
-	before  []string          // the paths of the nodes that must go first, on which there are watches
-	link    *link             // over which a watch was set on it, or before
-	expires driver.Instant    // when it is deleted unless the lease is renewed; 0 unless that is granted
+	name    string            // "" until it is known
+	czxid   int64             // the transaction that made it; 0 until it is known
+	line    line              // while it waits: the queue, without nodes that have gone
+	before  []string          // the paths of the nodes that must go first, which are watched
+	link    *link             // the connection, or one before it, over which the node is watched; nil if it is not
+	expires driver.Instant    // when it is deleted unless the lease is renewed; 0 before the grant
 	timer   *time.Timer       // at expires
-	asked   driver.Instant    // when a renewal began that has no answer yet; or 0
-	young   driver.Instant    // since when it is among the holders, and not trusted; or 0
-	waited  time.Time         // when it was granted, if that is still to be written
-	lost    *driver.LostError // how somebody else has ended the lease, which the client was told
-	leaving bool              // it is to be deleted: what happens to it is no news
+	asked   driver.Instant    // when the oldest renewal without an answer began; or 0
+	young   driver.Instant    // since when it is among the holders and cannot be trusted yet; or 0
+	waited  time.Time         // when the lease was granted after it had waited, until that is written into the node
+	lost    *driver.LostError // why the lease has ended, once the client was told
+	leaving bool              // the client wants it deleted: that it goes is no loss
 }
 
 // made is the answer to a request to make a node.
@@ -74,7 +74,7 @@ func (n *node) key() string { return n.dir + "/" + n.prefix }
 
 func (n *node) kind() kind { return kind{n.ref.Shared, n.ref.Slots} }
 
-// use waits until nobody else uses the node. The caller calls free.
+// use waits until nobody else uses the node. The caller must call free.
 func (n *node) use(ctx context.Context) error {
 	select {
 	case n.busy <- struct{}{}:
@@ -86,13 +86,13 @@ func (n *node) use(ctx context.Context) error {
 
 func (n *node) free() { <-n.busy }
 
-// watching reports whether the server would have told of a deletion of the node before anything that it says
-// over the present connection. On a later connection than that of the watch, package zk may have failed to set
-// it again. session.mu is held.
+// watching reports whether the node is watched over the present connection: then the server reports that it was deleted
+// before it answers any later request. On a new connection package zk sets watches again, but does not say if that
+// has failed. session.mu is held.
 func (n *node) watching() bool { return n.link != nil && n.link == n.s.link }
 
-// make makes the node, unless it is there. If an answer was lost before, so that nobody knows whether it was
-// made, it is looked for first. On an error it may have been made, unless n.left says otherwise.
+// make makes the node, unless it exists. If an earlier request for it had no answer, make looks for the node
+// first. After an error the node may exist if n.left says so.
 func (n *node) make(ctx context.Context, req *driver.Request) error {
 	if err := n.settle(ctx); err != nil {
 		return err
@@ -154,12 +154,12 @@ func (n *node) answer(ctx context.Context) error {
 	}
 }
 
-// left reports whether the node is in the store, or may be.
+// left reports whether the servers have the node, or may have it.
 func (n *node) left() bool {
 	return (n.making != nil || n.maybe || n.name != "") && !n.gone && !n.s.isDead()
 }
 
-// settle finds out whether the node was made. It asks until that is certain, or ctx ends.
+// settle finds out whether the node was made. It repeats requests until that is certain, or ctx ends.
 func (n *node) settle(ctx context.Context) error {
 	if n.making != nil {
 		if err := n.answer(ctx); err != nil && !n.maybe && ctx.Err() != nil {
@@ -179,8 +179,8 @@ func (n *node) again(ctx context.Context, err error) bool {
 	return passing(err) && n.s.sleep(ctx, retryPause)
 }
 
-// remove deletes the node, if it was made. It reports whether it was there. It
-// asks again until it is certain, or ctx ends.
+// remove deletes the node, and reports whether it existed. It repeats requests until the node is certainly gone, or
+// ctx ends.
 func (n *node) remove(ctx context.Context) (found bool, err error) {
 	if err := n.settle(ctx); err != nil {
 		return false, err
@@ -193,7 +193,7 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 		case err == nil:
 			found = true
 		case missing && before:
-			// It was the request whose answer was lost, or a Break before that.
+			// The request whose answer was lost has deleted it, or somebody has broken the lease before.
 			var by *driver.LostError
 			by, err = n.brokenBy(ctx)
 			found = by == nil
@@ -207,8 +207,7 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 	return found, nil
 }
 
-// brokenBy returns how the lease of a node that is gone was broken, or nil if nobody
-// has left word of that.
+// brokenBy returns who has broken the lease of a node that is gone, or nil if the node of the name does not say it.
 func (n *node) brokenBy(ctx context.Context) (*driver.LostError, error) {
 	data, err := call(ctx, n.s, func() ([]byte, error) {
 		data, _, err := n.s.conn.Get(n.dir)

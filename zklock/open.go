@@ -17,37 +17,35 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Options are the settings of a client of ZooKeeper. The zero value is useful, and
-// a nil *Options is the same. The URL takes precedence.
+// Options are the settings of a client of ZooKeeper. The zero value and a nil *Options are valid. A parameter
+// of the URL overrides its field.
 type Options struct {
-	// Options.TTL decides how long the session of the leases lasts. A lease with
-	// another TTL needs another session; a client has at most eight.
+	// Options.TTL is also the TTL for which Open begins a session. A lease with another TTL needs
+	// another session; a client has up to eight.
 	pawl.Options
 
-	// Root is the node below which each name has a node; "/pawl" unless set. It is
-	// made if it is missing. Clients with the same root exclude each other.
+	// Root is the node that has a node for each name. The default is "/pawl". The client makes it if it
+	// is missing. Clients with the same root exclude each other.
 	Root string
 
-	// TickTime is that of the servers, tickTime in zoo.cfg, or longer. Unless set, it is
-	// the longest that the servers answer to the word conf, and at least 2 s, which is
-	// usual, unless all of them answer. A tick that is too short lets two clients hold a name.
+	// TickTime is the tickTime of the servers, from zoo.cfg, or more. By default the client asks each server
+	// with the word conf and takes the longest; if not all of them answer, it takes 2 s at least, ZooKeeper's
+	// usual tickTime. A tick that is too short lets two clients hold a name.
 	TickTime time.Duration
 
-	// Username and Password are sent to the servers, with the scheme digest, if the
-	// URL has none. Without a password here, in the URL or in a file, that in
-	// $PAWL_ZK_PASSWORD is used. All nodes then belong to that user; without a user,
-	// every client may change them.
+	// Username and Password log in with the scheme digest if the URL has no user. The password may also
+	// be in the URL, in its password_file, or in $PAWL_ZK_PASSWORD. With a user, only that user may use the
+	// nodes that the client makes; by default everybody may.
 	Username, Password string
 
-	// TLS is the configuration for zks URLs. Nil trusts the authorities that the
-	// system trusts.
+	// TLS is the configuration for zks URLs. By default the client trusts the authorities of the system.
 	TLS *tls.Config
 
-	// Dial makes the connections; a net.Dialer unless set. It gets "tcp" and the address of a
-	// server. If TLS is needed, Dial makes it, and the URL is one of zk://.
+	// Dial connects to a server. It gets "tcp" and the server's address. By default a net.Dialer does. Use
+	// it with zk URLs only: if the connection needs TLS, Dial makes that as well.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// ConnectTimeout bounds the beginning of a session; 5 s unless set.
+	// ConnectTimeout limits how long a session takes to begin. The default is 5 s.
 	ConnectTimeout time.Duration
 }
 
@@ -63,15 +61,14 @@ const (
 //	zk://[user:password@]host[:port][,host[:port]…][/root]
 //	zks://…                                                  with TLS
 //
-// with the parameters tick_time, connect_timeout, password_file, ca_file,
-// cert_file, key_file, server_name. It begins a session, for at most ConnectTimeout
-// and until ctx ends. If the servers are unavailable at that moment, the client connects when it
-// is used: see pawl.Client.Ping. Any other error says what to do, such as that the servers have no
-// sessions that are long enough for the TTL. No error contains the password.
+// with the parameters tick_time, connect_timeout, password_file, ca_file, cert_file, key_file and server_name.
 //
-// There is no way to use a *zk.Conn of the caller's: it does not say how long its
-// session lasts, and begins another one unasked. What it was made with goes in here: the
-// servers, Dial, and a user.
+// Open begins a session, which takes ConnectTimeout at most. If no server is available, Open succeeds, and the
+// client connects when it is used; see pawl.Client.Ping. Open returns an error if the URL or the options are wrong,
+// or if the TTL is longer than the servers' sessions. No error contains the password.
+//
+// A *zk.Conn cannot be passed in: it hides how long its session lasts, and begins a new one unasked. Pass
+// the servers, Dial and the user that it was made with.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) {
@@ -86,9 +83,9 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 	}, &opts.Options)
 }
 
-// NewStore returns the wire of a client of the servers at url, for callers that wrap it before
-// they pass it to pawl.New. Its errors are those of Open, but it refuses a TTL that is too long
-// for the servers only when a lease is asked for: a client that only looks needs none.
+// NewStore returns the store at url, for programs that wrap it before they pass it to pawl.New. It returns
+// the errors of Open, and ErrUnavailable if no server is available. A TTL that is too long for the servers fails only when a
+// lease is asked for: a client that only looks needs no lease.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	s, err := connect(ctx, url, opts)
 	if err != nil {
@@ -124,7 +121,7 @@ func orDefault(opts *Options) *Options {
 	return &own
 }
 
-// newStore returns a store that has not connected yet.
+// newStore returns a store that has no session yet.
 func newStore(p *place) (*store, error) {
 	o := &p.opts
 	s := &store{

@@ -9,24 +9,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// watch is a watch on a node that has been set, or is about to be. There is one
-// for each node, however many look: package zk and the server cannot take a watch
-// back, and repeated attempts would add up while a lock is held. On a new connection it is set anew: package
-// zk does not say if it fails to do so.
+// watch is a watch on a node. A session has one for each node at most, as neither package zk nor a server can
+// remove a watch: if each attempt set its own, they would add up while a lock is held. On a new connection it
+// is set again, because package zk does not say if it has failed to do that.
 type watch struct {
-	link    *link              // over which it was set, or before; nil if that has failed
-	waiters map[*node]struct{} // that are behind the node
-	own     *node              // whose node it is; nil if that is no lease of this session
+	link    *link              // the connection over which it was set; nil if that has failed
+	waiters map[*node]struct{} // whose turn depends on the node
+	own     *node              // of which it is the node; nil if it is no lease of this session
 }
 
-// event is what a watch tells, once.
+// event is what a watch reports, once.
 type event struct {
 	path string
 	gone bool // a quorum has deleted the node; else the watch could not be set
 }
 
-// watch has behind told, once, when the node at path is deleted. If it has gone already, behind is
-// told that.
+// watch calls behind.ahead once, when the node at path is deleted, or at once if it has gone already.
 func (s *session) watch(ctx context.Context, path string, behind *node) error {
 	s.mu.Lock()
 	w := s.watchOn(path)
@@ -41,7 +39,7 @@ func (s *session) watch(ctx context.Context, path string, behind *node) error {
 	return err
 }
 
-// watchOwn has the client of a lease told when its node is deleted. It returns what is known of the node.
+// watchOwn watches the node of a lease, so that its client hears that it was deleted. It returns the stat of the node.
 func (s *session) watchOwn(ctx context.Context, n *node) (*zk.Stat, error) {
 	s.mu.Lock()
 	w := s.watchOn(n.path())
@@ -50,7 +48,7 @@ func (s *session) watchOwn(ctx context.Context, n *node) (*zk.Stat, error) {
 	return s.set(ctx, n.path(), w)
 }
 
-// watchOn returns the watch on path, which may have to be set yet. s.mu is held.
+// watchOn returns the watch on path. A new one has yet to be set. s.mu is held.
 func (s *session) watchOn(path string) *watch {
 	w := s.watches[path]
 	if w == nil {
@@ -60,9 +58,9 @@ func (s *session) watchOn(path string) *watch {
 	return w
 }
 
-// set sets the watch on a node. It is one on its children, of which an ephemeral node has none: so a holder may
-// write into its node, and wakes nobody. What comes of the watch is told to event, in the order in which
-// it comes. So the own node is watched if nothing has come until the answer is here.
+// set sets a watch on a node. It watches for children, which an ephemeral node cannot have: so a holder can
+// write into its node and wake nobody. Package zk passes answers and events on in the order in which they arrive. So the
+// own node is watched if no event has come before the answer.
 func (s *session) set(ctx context.Context, path string, w *watch) (*zk.Stat, error) {
 	s.mu.Lock()
 	w.link = s.link
@@ -93,15 +91,15 @@ func (s *session) set(ctx context.Context, path string, w *watch) (*zk.Stat, err
 	})
 }
 
-// event is called by package zk, which waits for it.
+// event acts on an event. Package zk calls it, and waits until it returns.
 func (s *session) event(e zk.Event) {
 	switch e.Type {
-	case zk.EventNodeDeleted, zk.EventNodeChildrenChanged: // the latter if the watch is set anew, and for no reason
+	case zk.EventNodeDeleted, zk.EventNodeChildrenChanged: // the latter comes without a cause when the watch is set again
 		s.fire(event{path: e.Path, gone: e.Type == zk.EventNodeDeleted})
 	}
 }
 
-// fire tells all who watch the node.
+// fire tells the waiters behind a node, and the client of its lease.
 func (s *session) fire(e event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
