@@ -22,8 +22,7 @@ type kind struct {
 
 func kindOf(req *driver.Request) kind { return kind{req.Shared, req.Slots} }
 
-// marker is the part of a node's name that tells its kind. That of exclusive
-// leases is Curator's.
+// marker is the part of a node's name that shows its kind. For exclusive leases it is Curator's.
 func (k kind) marker() string {
 	switch {
 	case k.shared:
@@ -34,7 +33,7 @@ func (k kind) marker() string {
 	return "-lock-"
 }
 
-// checkKind refuses a kind whose marker nodeName does not match.
+// checkKind refuses a kind whose marker nodeName would not match.
 func checkKind(k kind) error {
 	const most = 999999999
 	if k.slots > most {
@@ -50,14 +49,14 @@ type child struct {
 	seq  int64
 }
 
-// nodeName matches the names of ours, of Curator's mutex and read-write lock, of
-// kazoo's locks, and of package zk's Lock. The server writes the number as %010d. It
-// is made when it is needed: programs import this package that use other stores.
+// nodeName matches our nodes, and those of Curator's mutex and read-write lock, of kazoo's locks, and of package
+// zk's Lock. The server writes the number as %010d. The expression is compiled on first use, as programs that use other stores
+// import this package, too.
 var nodeName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:(?:^|-)(lock-)|(__lock__|__WRIT__)|(-read-|__READ__|__rlock__)|-slots([1-9][0-9]{0,8})-)(-?[0-9]{9,10})$`)
 })
 
-// parseChild reads the name of a node. ok is false if it belongs to no lease.
+// parseChild reads the name of a node. ok is false if the node is of no lock.
 func parseChild(name string) (c child, ok bool) {
 	m := nodeName().FindStringSubmatch(name)
 	if m == nil {
@@ -70,20 +69,18 @@ func parseChild(name string) (c child, ok bool) {
 	return c, true
 }
 
-// line is the queue of a name, in order. The holders follow from it
-// alone: they are the longest part at its front that may be held together. What is
-// behind the front changes nothing in it, and so a node that has come into it
-// stays there until it is deleted.
+// line is the queue of a name, in order. It alone determines the holders: they are the longest part at its front that may hold
+// together. Nodes behind them change nothing, so a node that has become a holder remains one until it is deleted.
 type line []child
 
-// maxSeq is where numbers are no longer given out. The server counts in 32 bits:
-// after 2147483647 comes -2147483648, which would be the first in line.
+// maxSeq is from where on numbers are refused. The server counts in 32 bits: after 2147483647 comes -2147483648,
+// which would be first in line.
 const maxSeq = 1<<31 - 1<<20
 
 var errOverflow = errors.New("the numbers of the nodes of this name have nearly run out: " +
 	"let nobody use the name for a minute or two, so that the servers remove its parent and begin anew, or use another name")
 
-// readLine sorts the children of a name's node. Those of others are left out.
+// readLine returns the queue among the children of a name's node. It skips nodes that are of no lock.
 func readLine(names []string) (line, error) {
 	l := make(line, 0, len(names))
 	for _, name := range names {
@@ -107,7 +104,7 @@ func (l line) index(name string) int {
 	return slices.IndexFunc(l, func(c child) bool { return c.name == name })
 }
 
-// holders returns how many at the front hold the name.
+// holders returns how many nodes at the front hold the name.
 func (l line) holders() int {
 	for i, c := range l {
 		if i > 0 && !l.together(i, c.kind) {
@@ -117,8 +114,7 @@ func (l line) holders() int {
 	return len(l)
 }
 
-// together reports whether a lease of kind k may be held together with the
-// first i in line, which hold the name together.
+// together reports whether a lease of kind k may hold the name together with the first i in line, which do.
 func (l line) together(i int, k kind) bool {
 	if i == 0 {
 		return true
@@ -126,15 +122,13 @@ func (l line) together(i int, k kind) bool {
 	return k == l[0].kind && (k.shared || i < k.slots)
 }
 
-// before returns those of which the i-th in line, which does not hold the name,
-// cannot come to hold it before one of them has left. Watching those few, and no
-// others, nobody is woken in vain by the many.
+// before returns the nodes that waiter i watches: its turn cannot come before one of them has gone. They are few, so
+// a release wakes few waiters.
 //
-//   - Exclusive: the one before it.
-//   - Shared: the nearest that is not.
-//   - A slot: the nearest that is not one of as many. If there is none, it
-//     may hold the name when fewer than n are left of the i before it. Of any n of
-//     them one must have left by then; of the nearest n, they leave last.
+//   - Exclusive: the node before it.
+//   - Shared: the nearest that is not shared.
+//   - One of n slots: the nearest that is not one of n slots. If there is none, the turn comes when fewer than n of the
+//     nodes before it are left. By then one of the nearest n has gone, and these tend to go last.
 func (l line) before(i int) line {
 	k := l[i].kind
 	if k == (kind{}) {

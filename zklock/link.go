@@ -15,22 +15,21 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// link is one connection of a session to a server. It reads what package zk
-// keeps to itself: how long a session lasts, and whether it is still the same.
-// And it does not let package zk wait as long as that likes to: up to seven
-// session timeouts while connecting.
+// link is one connection of a session to a server. It reads what package zk does not report: how long the session
+// lasts, and whether it is still the same. It also shortens the time that package zk waits for a server: up to seven session
+// timeouts while it connects.
 type link struct {
 	net.Conn
 	s *session
 
 	asked driver.Instant // when the request to connect was sent
-	head  []byte         // of the answer to it, until there is enough of it
-	ready atomic.Bool    // it has been answered
-	rest  int            // so many bytes of the answer are still to come
+	head  []byte         // the first bytes of the answer to it
+	ready atomic.Bool    // headLen bytes of the answer have come
+	rest  int            // how many bytes of the answer are still to come
 
-	again   chan struct{} // closed when package zk has asked for its watches again
+	again   chan struct{} // closed when package zk has sent a request that sets its watches again
 	watched sync.Once     // closes it
-	open    bool          // what comes may be read
+	open    bool          // later answers may be read
 }
 
 // The answer to a request to connect begins with its length, the version of the
@@ -79,15 +78,14 @@ func (l *link) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// watchesTime is more than package zk needs to ask for its watches again, on a busy
-// machine. With a password to send before, it does not do so until something has been read,
-// so it gets less then.
+// watchesTime is more than package zk needs to set its watches again, on a busy machine. With a password, package
+// zk waits for an answer before it does so, and awaitWatches waits for a tenth of that.
 const watchesTime = 500 * time.Millisecond
 
-// awaitWatches holds back what the server says on a new connection until package zk has
-// asked for its watches again. That names the last transaction it has seen, of whose
-// reading it does not take care: an answer in between would make the server take a change
-// that was missed for one that is known, and the race detector complain.
+// awaitWatches holds back the answers on a new connection until package zk has sent the request that sets its
+// watches again. Package zk reads the last transaction that it has seen for that request without a lock. If an answer came in
+// between, the request could name a later transaction, and the server would not report changes before that; and the
+// race detector would complain.
 func (l *link) awaitWatches() {
 	l.s.mu.Lock()
 	watches := len(l.s.watches)
@@ -117,8 +115,8 @@ func (l *link) SetReadDeadline(t time.Time) error {
 
 func (l *link) SetWriteDeadline(t time.Time) error { return l.Conn.SetWriteDeadline(l.limit(t)) }
 
-// limit returns t, or the time by which something must have come if that is
-// earlier. While all is well, answers come more often.
+// limit returns t, or the time at which a silent connection is given up, if that is earlier. A good connection
+// has answers more often.
 func (l *link) limit(t time.Time) time.Time {
 	if most := time.Now().Add(l.s.patience()); t.IsZero() || t.After(most) {
 		return most
@@ -158,16 +156,16 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 
 var errNewSession = errors.New("zklock: the server has begun another session")
 
-// hostProvider is a zk.HostProvider. That of package zk looks the names up once
-// and for ever, and waits a second before it connects to an only server again.
+// hostProvider is a zk.HostProvider. The one of package zk looks the hosts up only once, and if there is only one server waits
+// for a second before it connects again.
 type hostProvider struct {
 	mu    sync.Mutex
 	addrs []string
 	next  int
-	tried int // since one has answered
+	tried int // how many since one has answered
 }
 
-// Init is called first, with the addresses in random order.
+// Init implements zk.HostProvider. The addresses are in random order.
 func (h *hostProvider) Init(addrs []string) error {
 	h.addrs = addrs
 	return nil
@@ -175,8 +173,8 @@ func (h *hostProvider) Init(addrs []string) error {
 
 func (h *hostProvider) Len() int { return len(h.addrs) }
 
-// Next returns a server. wait is true when all have been tried, an only one three times:
-// then package zk gives up the requests that it has not sent, and pauses for a second.
+// Next implements zk.HostProvider. wait is true after each server was tried, and three attempts at least. Then package
+// zk fails the requests that it has not sent, and pauses for a second.
 func (h *hostProvider) Next() (addr string, wait bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -189,7 +187,7 @@ func (h *hostProvider) Next() (addr string, wait bool) {
 	return addr, wait
 }
 
-// Connected is called when a server has answered.
+// Connected implements zk.HostProvider: a server has answered.
 func (h *hostProvider) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,16 +12,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// record is the data of a node: what people are shown of a holder or waiter.
+// record is the data of a node: what people see of a holder or waiter.
 type record struct {
 	driver.Holder
 	Lease string `json:"lease,omitempty"`
 	Why   string `json:"why,omitempty"`
-	// Holds are the leases that it holds while it waits.
+	// Holds are the leases that a waiter holds.
 	Holds []driver.Hold `json:"holds,omitempty"`
-	// Acquired is when a lease that had to wait was granted. It is written with the
-	// first renewal, as those behind are woken by it; until then, and for leases that
-	// did not have to wait, it is when the node was made.
+	// Acquired is when the lease was granted, if it had to wait. The first renewal writes it. Until then, and for
+	// other leases, the time at which the node was made counts.
 	Acquired time.Time `json:"acquired,omitzero"`
 }
 
@@ -46,8 +45,8 @@ func (r record) encode() []byte {
 	return b
 }
 
-// readRecord reads the data of a node. What cannot be read is of another
-// library, and shown as such, with the node's name as the id of the lease.
+// readRecord reads the data of a node. If it cannot be read, the node is of another library, and its name stands for
+// the id of the lease.
 func readRecord(c child, data []byte) record {
 	var r record
 	if json.Unmarshal(data, &r) != nil || r.Lease == "" || guid(r.Lease) != c.guid() {
@@ -56,7 +55,7 @@ func readRecord(c child, data []byte) record {
 	return r
 }
 
-// guid returns what guid returned for the lease, if the node is one of ours.
+// guid returns the guid of the lease, or "" if another library has made the node.
 func (c child) guid() string {
 	end := len(c.name) - len(c.kind.marker()) - 10
 	if end <= 3 || c.name[:3] != "_c_" {
@@ -85,10 +84,11 @@ func waiter(c child, data []byte, stat *zk.Stat) driver.Waiter {
 	}
 }
 
-// broken is the data of a name's node: who broke the last leases on it, and why,
-// for their holders to read. It is there rather than in nodes of its own because
-// nobody would remove those.
-type broken []struct {
+// broken is the data of a name's node: who broke the last leases on it, and why. Their holders read it. Nodes of
+// their own would have nobody who removes them.
+type broken []brokenLease
+
+type brokenLease struct {
 	record
 	Node string `json:"node"` // that was deleted
 }
@@ -96,20 +96,17 @@ type broken []struct {
 const maxBroken = 16
 
 func readBroken(data []byte) (b broken) {
-	_ = json.Unmarshal(data, &b) // what cannot be read is of another library
+	_ = json.Unmarshal(data, &b) // if it cannot be read, it is of another library
 	return b
 }
 
-// add returns b with one more, without the oldest if there are too many.
+// add returns b with one more entry, and without the oldest if there are too many.
 func (b broken) add(node string, by *driver.Holder, why string) broken {
-	b = append(b, struct {
-		record
-		Node string `json:"node"`
-	}{record{Holder: *by, Why: why}, node})
+	b = append(b, brokenLease{record{Holder: *by, Why: why}, node})
 	return b[max(0, len(b)-maxBroken):]
 }
 
-// find returns how the lease of a node was broken, or nil.
+// find returns who has broken the lease of a node, or nil.
 func (b broken) find(node string) *driver.LostError {
 	for _, r := range slices.Backward(b) {
 		if r.Node == node {

@@ -15,40 +15,39 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// session is one session with the servers. All leases with one TTL belong to one.
+// session is one session with the servers, for all leases with one TTL.
 //
-// What package zk says about the state of a session is no evidence: a server that
-// has lost the others goes on answering, and knows nothing of the end of sessions.
-// Trust rests on requests that a quorum has carried out for the session; see
-// confirm for how long.
+// The state that package zk reports proves nothing: a server that has lost the others still answers, and
+// does not know that a session has ended. Trust rests on requests that a quorum has carried out for the session; see
+// confirm.
 type session struct {
 	purpose
 	store *store
 	conn  *zk.Conn
-	ready chan struct{} // closed when it can be used, and refused is set
-	dead  chan struct{} // closed when it has ended, with err
+	ready chan struct{} // closed when the session can be used; refused is set before
+	dead  chan struct{} // closed when the session has ended; err is set before
 
-	refused error // why there can be no leases in it
+	refused error // why it can have no leases
 
 	mu       sync.Mutex // guards the fields below
 	id       int64
-	timeout  time.Duration // as the servers grant it
-	away     chan struct{} // closed when the attempt that is under way to reach a server has failed
+	timeout  time.Duration // that the servers have granted
+	away     chan struct{} // closed when the present attempt to reach a server has failed
 	err      error         // why it has ended
 	dialErr  error         // why the last attempt to connect has failed
 	link     *link
-	counted  driver.Instant   // the leader counts the timeout from then, or later; of this link
+	counted  driver.Instant   // the leader counts the timeout from then or later; of this link
 	touches  []touch          // that the leader may not have heard of; of this link, in order
-	last     driver.Instant   // when the last one was sent that a quorum has carried out, over this link; or 0
-	touching int              // how many requests of touchOnce are under way
+	last     driver.Instant   // when the last touch was sent; of this link; or 0
+	touching int              // how many calls of touchOnce are under way
 	touched  driver.Instant   // when keep has sent the last one
-	news     chan struct{}    // closed when what is above has changed; nil if nobody waits for that
+	news     chan struct{}    // closed when a field above has changed; nil if nobody waits for that
 	trip     time.Duration    // how long the last answer took
-	answered driver.Instant   // when somebody has heard of the servers last
+	answered driver.Instant   // when the last answer came
 	nodes    map[string]*node // of leases, by their keys
 	watches  map[string]*watch
-	doubts   map[string]driver.Instant // keys of which a request to make the node had no answer, and when
-	going    map[string]bool           // nodes of old requests that a deletion has been sent for, by their paths
+	doubts   map[string]driver.Instant // since when leases are in doubt, by their keys
+	going    map[string]bool           // paths of the nodes that are being deleted as strays
 }
 
 var (
@@ -57,7 +56,7 @@ var (
 	errClosed  = fmt.Errorf("zklock: %w", driver.ErrClosed)
 )
 
-// newSession begins a session. It is ready later.
+// newSession begins a session. Its ready is closed later.
 func (s *store) newSession(p purpose) (*session, error) {
 	n := &session{
 		store: s, purpose: p, ready: make(chan struct{}), away: make(chan struct{}), dead: make(chan struct{}),
@@ -82,12 +81,12 @@ func (s *store) newSession(p purpose) (*session, error) {
 	return n, nil
 }
 
-// silent is a log that says nothing: errors are returned.
+// silent is a zk.Logger that discards all lines. Errors are returned.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// begin makes the session ready, and keeps it.
+// begin makes the session ready, and then keeps it.
 func (s *session) begin() {
 	for {
 		err := s.login()
@@ -115,11 +114,11 @@ func (s *session) begin() {
 	s.keep()
 }
 
-// failing returns a channel that is closed when the attempt to reach a server that is under way
-// has failed. Callers that try again at once wait for the next one, and so go at its pace.
+// failing returns a channel that is closed when the present attempt to reach a server has failed. A caller that
+// tries again at once then waits for the next attempt.
 func (s *session) failing() <-chan struct{} { return get(s, &s.away) }
 
-// login says who we are, or only asks something.
+// login sends the user and the password. Without a user, it asks whether there is a root.
 func (s *session) login() error {
 	if s.store.auth != nil {
 		return s.conn.AddAuth("digest", s.store.auth)
@@ -128,13 +127,11 @@ func (s *session) login() error {
 	return err
 }
 
-// keep has a quorum confirm the session again and again, so that what is asked for a
-// lease can be trusted at once; see confirm. A session that has not been answered for
-// long is given up: package zk would go on for ever with servers that have lost their
-// data and refuse whoever has seen more than they know.
+// keep has a quorum confirm the session again and again, so that a new lease can be trusted at once; see confirm.
+// It ends a session that has had no answer for long. Servers that have lost their data refuse a client that has
+// seen more than they know, and package zk would try for ever.
 //
-// The next request does not wait for the answer to the last: on a slow link two windows
-// would get too long.
+// A request does not wait for the answer to the one before it: on a slow link two windows would become too long.
 func (s *session) keep() {
 	for s.sleep(s.store.ctx, s.due()) {
 		if s.due() > 0 {
@@ -147,10 +144,10 @@ func (s *session) keep() {
 	}
 }
 
-// maxTouching is how many requests of keep are under way at a time.
+// maxTouching is how many requests of keep may be under way.
 const maxTouching = 16
 
-// touchSoon has a quorum confirm the session, unless most requests for that are under way. s.mu is held.
+// touchSoon has a quorum confirm the session, unless so many requests for that are under way. s.mu is held.
 func (s *session) touchSoon(most int) {
 	if s.touching < most {
 		s.touching++
@@ -172,7 +169,7 @@ func (s *session) touchOnce() {
 	}
 }
 
-// due returns after how long a quorum is to be asked again.
+// due returns how long keep waits before it asks a quorum again.
 func (s *session) due() time.Duration {
 	pace := s.pace()
 	s.mu.Lock()
@@ -184,7 +181,7 @@ func (s *session) due() time.Duration {
 	return max(last, s.counted).Add(pace).Sub(driver.Now())
 }
 
-// sleep returns false if the session or ctx ends before d has passed.
+// sleep waits for d. It returns false if the session or ctx ends before.
 func (s *session) sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -195,7 +192,7 @@ func (s *session) sleep(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// use makes l the connection of the session, unless that has ended.
+// use makes l the connection of the session. It returns false if the session has ended.
 func (s *session) use(l *link) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,12 +203,11 @@ func (s *session) use(l *link) bool {
 	return true
 }
 
-// connected notes how a server has answered the request to connect. It returns an
-// error if the session has ended.
+// connected records a server's answer to the request to connect. It returns an error if the session has ended.
 //
-// No server answers without having asked the leader, which begins to count the
-// timeout anew when it is asked. Whether that leads anybody still, what a quorum carries
-// out over the same connection will show: a server that loses its leader closes its connections.
+// Before it answers, the server asks the leader, which then begins to count the timeout anew. That may be a leader that
+// leads nobody any more. A request that a quorum carries out over the same connection shows that it was not, as
+// a server that loses its leader closes its connections.
 func (s *session) connected(l *link, id int64, timeout time.Duration) error {
 	s.mu.Lock()
 	known := s.id
@@ -234,8 +230,7 @@ func (s *session) connected(l *link, id int64, timeout time.Duration) error {
 	return errNewSession
 }
 
-// missed tells those who wait that something may have happened before this connection began, and looks for
-// what old requests have left. s.mu is held.
+// missed reports that events may have been lost before this connection, and begins a sweep. s.mu is held.
 func (s *session) missed() {
 	waits := make(map[string]bool)
 	for _, n := range s.nodes {
@@ -251,7 +246,7 @@ func (s *session) missed() {
 	}
 }
 
-// end ends the session here, and on the servers if they can be reached.
+// end ends the session, and tells the servers if they can be reached.
 func (s *session) end(why error) {
 	s.mu.Lock()
 	if s.err != nil {
@@ -298,7 +293,7 @@ func (s *session) sessionID() int64 { return get(s, &s.id) }
 
 func (s *session) lastAnswer() driver.Instant { return get(s, &s.answered) }
 
-// trouble notes why a server could not be reached.
+// trouble records why a server could not be reached.
 func (s *session) trouble(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,13 +17,13 @@ const (
 	tickOfSome  = "as not every server has answered: set ?tick_time= to the tickTime of zoo.cfg if that is less"
 )
 
-// askTick is how long the servers have to say what their ticks are.
+// askTick limits how long learnTick waits for the servers.
 const askTick = time.Second
 
-// learnTick takes the tick that the servers name, unless the caller has: the longest, if they
-// differ. They tell it by the word conf, if 4lw.commands.whitelist allows it. How long sessions
-// last says nothing: minSessionTimeout and maxSessionTimeout may be set to anything. A server that
-// does not answer may be the leader, whose tick counts: then it is the usual one at least.
+// learnTick asks the servers for their tick, unless the caller has given it, and takes the longest. They answer to the
+// word conf if 4lw.commands.whitelist allows it. The lengths of sessions do not show the tick, as minSessionTimeout and
+// maxSessionTimeout may have any value. A server that does not answer may be the leader, whose tick counts; then the
+// tick is the usual one at least.
 func (s *store) learnTick(ctx context.Context, given bool) {
 	switch {
 	case given:
@@ -53,7 +53,7 @@ func (s *store) learnTick(ctx context.Context, given bool) {
 	}
 }
 
-// readTick returns the tick in an answer to conf; 0 if there is none.
+// readTick returns the tick in an answer to conf, or 0 if it has none.
 func readTick(conf string) time.Duration {
 	for line := range strings.Lines(conf) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "tickTime="); ok {
@@ -66,5 +66,5 @@ func readTick(conf string) time.Duration {
 	return 0
 }
 
-// ticks says in words what the client takes for a tick, and why.
+// ticks says how long the client takes a tick to be, and why.
 func (s *store) ticks() string { return fmt.Sprintf("with ticks of %v, %s", s.tick, s.tickFrom) }

@@ -9,12 +9,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The servers count transactions, and a token is the number of the one that made the
-// node, its czxid, with room behind it: for reserved more tokens of the same grant, which
-// package pawl gives to those whom it passes the grant on to. The servers do not hear of
-// that, and the next node has a greater number anyway. In front there is room for
-// 524,288 epochs, one for each time that a leader was elected; tokens stay below 2^63, as
-// databases have no larger numbers.
+// The servers number their transactions. A token is the number of the one that made the node, its czxid, with
+// tokenBits more bits: room for the tokens of waiters of the same client, to which package pawl hands the lease without
+// a request. The next node has a greater czxid. Tokens stay below 2^63, as databases have no larger numbers, so there
+// is room for 524,288 epochs. A new one begins with each election.
 const (
 	tokenBits = 12
 	reserved  = 1<<tokenBits - 1
@@ -24,9 +22,8 @@ const (
 var errEpochs = errors.New("the servers have counted more epochs than tokens have room for: " +
 	"move the locks to a new ensemble, and then lower the tokens that the resources remember")
 
-// tokenOf returns the token of the lease whose node the transaction created, or 0 if
-// there is none: nobody can hold the name with that node then, but a client of another
-// library.
+// tokenOf returns the token of a node that was made by a transaction, or 0 if that is too large for a token. Then
+// only another library can hold the name with the node.
 func tokenOf(czxid int64) uint64 {
 	if checkCzxid(czxid) != nil {
 		return 0
@@ -37,8 +34,8 @@ func tokenOf(czxid int64) uint64 {
 var errBack = fmt.Errorf("%w: the servers have gone back to an older state, as after a restore from a backup: "+
 	"lower the tokens that the resources remember, and restart the clients", driver.ErrDisagree)
 
-// checkOrder returns errBack if the node was made by a transaction that is not after one that
-// the servers had counted before it was asked for.
+// checkOrder returns errBack if the node was made by an earlier transaction than the node of a lease that was
+// granted before this one was asked for.
 func (n *node) checkOrder() error {
 	if n.czxid <= n.floor {
 		return fmt.Errorf("transaction %#x, after %#x: %w", n.czxid, n.floor, errBack)
@@ -50,7 +47,7 @@ func (n *node) checkOrder() error {
 	}
 }
 
-// checkCzxid returns errEpochs for a transaction that is no token.
+// checkCzxid returns errEpochs for a transaction that is too large for a token.
 func checkCzxid(czxid int64) error {
 	if czxid < 0 || czxid > maxCzxid {
 		return fmt.Errorf("epoch %d: %w", uint64(czxid)>>32, errEpochs)

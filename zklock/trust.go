@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// sending is when a request was sent at the earliest, and over which connection. What a
-// request that was sent over another one shows is not known.
+// sending is the earliest instant at which a request was sent, and the connection. If the request went over
+// another connection after all, its answer proves nothing.
 type sending struct {
 	at   driver.Instant
 	link *link
@@ -29,11 +29,9 @@ func (s *session) sending() sending {
 // touch is a request that a quorum has carried out.
 type touch struct{ sent, answered driver.Instant }
 
-// pace is how often a quorum is asked something: so often that two windows fit into
-// the slack, see confirm, with some room; and so
-// often that a connection on which no answer comes can be given up. While there is neither a lease
-// nor a waiter, two windows have to fit into half of the TTL: so much of it may have gone when
-// a lease begins, unless it is not renewed.
+// pace is how often keep asks a quorum: so often that two windows fit into the slack, see confirm, with some room; and
+// so often that a silent connection can be given up. While there is neither a lease nor a waiter, and leases are
+// renewed, two windows only have to fit into half of the TTL: a lease may begin with so much less.
 func (s *session) pace() time.Duration {
 	tick, timeout := s.store.tick, s.granted()
 	s.mu.Lock()
@@ -47,8 +45,8 @@ func (s *session) pace() time.Duration {
 	return min(pace, s.patience()/2)
 }
 
-// touch has a quorum confirm the session, and returns since when a lease may be trusted, as trusted does. It
-// changes nothing. A client that may not read the node is told so by a quorum, too.
+// touch has a quorum confirm the session by a transaction that changes nothing, and returns since when a lease may
+// be trusted, as trusted does. ErrNoAuth is an answer of a quorum, too.
 func (s *session) touch(ttl time.Duration, renewed bool) (driver.Instant, error) {
 	sent := s.sending()
 	_, err := s.conn.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
@@ -58,20 +56,17 @@ func (s *session) touch(ttl time.Duration, renewed bool) (driver.Instant, error)
 	return 0, err
 }
 
-// confirm notes that what was sent then has been carried out by a quorum, and
-// returns since when a lease with the given TTL may be trusted: since that sending, or
-// less if the session may end earlier than one TTL after it.
+// confirm records that a quorum has carried out a request, and returns since when a lease with the given TTL may
+// be trusted: since the sending, or earlier if the session may end less than a TTL after it.
 //
-// The servers then knew the session, but from when does the leader count its
-// timeout? Not from then: a server that is not the leader tells it of its sessions
-// only when the leader asks, every half tick, and may be cut off from it before. What
-// the server was asked before a window of a tick it has told the leader before it
-// passes on what comes after the window, on the same connection: unless the leader did
-// not run in the window. A leader that pauses, for however long, does so in one
-// window: with a request that it has answered between two windows, it ran in
-// one of them. So the timeout counts from a request before two windows.
+// The servers knew the session then, but the leader may count its timeout from an earlier instant. Its
+// other servers report their sessions only when the leader asks, every half tick, and may be cut off from it before.
+// Let a window be a tick in which the client sends nothing. A request before the window is reported to the leader before the server
+// passes on a request after it, on the same connection, unless the leader did not run in the window. A pause of the
+// leader lies in one window, however long it is: if the leader has carried out a request between two windows, it ran in one of
+// them. So the timeout counts from the last request before two windows, or later.
 //
-// What reads show is not counted at all: the server answers them by itself.
+// Reads do not count: a server answers them alone.
 func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +87,7 @@ func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant
 	return s.trust(sent.at, ttl), nil
 }
 
-// wake wakes who waits for news of the session. s.mu is held.
+// wake wakes the renewals that wait for a confirmation. s.mu is held.
 func (s *session) wake() {
 	if s.news != nil {
 		close(s.news)
@@ -100,8 +95,8 @@ func (s *session) wake() {
 	}
 }
 
-// trust returns since when a lease with the given TTL may be trusted that was there, with the session,
-// at a sending over the present connection. s.mu is held.
+// trust returns since when a lease with the given TTL may be trusted, if its node and the session existed at a
+// sending over the present connection. s.mu is held.
 func (s *session) trust(sent driver.Instant, ttl time.Duration) driver.Instant {
 	return min(sent, s.counted.Add(s.timeout-ttl))
 }
@@ -116,13 +111,13 @@ func (s *session) before(at driver.Instant) (known bool, t touch) {
 	return false, touch{}
 }
 
-// keepTouch remembers a touch. s.mu is held.
+// keepTouch records a touch. s.mu is held.
 func (s *session) keepTouch(t touch) {
 	if n := len(s.touches); n > 0 && t.sent < s.touches[n-1].sent.Add(s.store.tick/8) {
-		return // as good as the last one: a thousand renewals need not all be remembered
+		return // the last one is as good; a thousand renewals need not all be kept
 	}
 	s.touches = append(s.touches, t)
-	// What is older than a session lasts has no use.
+	// One that is older than the timeout has no use.
 	for len(s.touches) > 1 && s.touches[1].answered.Add(s.timeout) <= t.answered {
 		s.touches = s.touches[1:]
 	}
@@ -130,8 +125,8 @@ func (s *session) keepTouch(t touch) {
 
 var errYoung = fmt.Errorf("%w: it is not certain yet that the leader has heard of this client", driver.ErrUnavailable)
 
-// trusted is confirm for a lease that begins: it returns errYoung unless enough of the TTL is
-// left. That is all of it for a lease that is not renewed, and else a third.
+// trusted is confirm for a lease that begins. It returns errYoung unless the lease begins with enough of its
+// TTL: a third, or all of it if the lease is not renewed.
 func (s *session) trusted(sent sending, ttl time.Duration, renewed bool) (driver.Instant, error) {
 	since, err := s.confirm(sent, ttl)
 	least := sent.at
@@ -144,7 +139,7 @@ func (s *session) trusted(sent sending, ttl time.Duration, renewed bool) (driver
 	return since, err
 }
 
-// inTime returns errYoung if a lease that begins now cannot be renewed before it ends.
+// inTime returns errYoung if a lease that begins now would end before its first renewal is answered.
 func (s *session) inTime(since driver.Instant, req *driver.Request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,10 +149,10 @@ func (s *session) inTime(since driver.Instant, req *driver.Request) error {
 	return nil
 }
 
-// standing returns since when the lease may be trusted by the last request that a quorum
-// has carried out for the session, as trusted does. That request says nothing of the
-// node. The watch on it does: the server tells of it and of the nodes before it in the order in which
-// they are deleted. If nothing has come of it, it was not deleted before the last of those. session.mu is held.
+// standing returns since when the lease may be trusted by the last confirmation of the session, as trusted does.
+// A confirmation says nothing about the node, but the watch on it does: the server reports the deletion of this node and of
+// those before it in the order in which they happen. If this watch has not fired, the node existed when the last node
+// before it was deleted. session.mu is held.
 func (n *node) standing() (driver.Instant, error) {
 	s := n.s
 	if !n.renew || !n.watching() || s.last == 0 {
@@ -172,23 +167,20 @@ func (n *node) standing() (driver.Instant, error) {
 
 // purpose is what a session is for.
 type purpose struct {
-	ttl time.Duration // the longest TTL of its leases
-	// They are not renewed, and so are trusted for all of their TTL.
-	whole bool
+	ttl   time.Duration // of its leases
+	whole bool          // they are not renewed, and so are trusted for their whole TTL
 }
 
 func purposeOf(req *driver.Request) purpose { return purpose{req.TTL, !req.Renewed} }
 
-// slack returns what must be enough for confirm in a session with the given timeout: two ticks,
-// and some requests.
+// slack returns by how much a session with the given timeout must outlast the trust in its leases: two ticks, and
+// some requests; see confirm.
 func (s *store) slack(timeout time.Duration) time.Duration { return max(timeout/4, 3*s.tick) }
 
-// fewTicks is how many ticks a session has to last for the slack to be a part of the TTL: what is left of
-// that is enough to renew.
+// fewTicks is how many ticks a session must last to be no longer than the TTL: less the slack, enough of the TTL is left to renew.
 const fewTicks = 8
 
-// timeoutFor returns the session timeout to ask for. It is how long a client that was killed keeps
-// others out.
+// timeoutFor returns the session timeout to ask for. For so long a client that was killed keeps others out.
 func (s *store) timeoutFor(p purpose) time.Duration {
 	d := p.ttl + max(p.ttl/3, 3*s.tick)
 	if !p.whole {
@@ -205,15 +197,14 @@ func (s *store) longestTTL(timeout time.Duration, whole bool) time.Duration {
 	return timeout - s.slack(timeout)
 }
 
-// longestTTL returns the longest TTL that the session can have, as the servers have granted it.
+// longestTTL returns the longest TTL of leases in the session, with the timeout that the servers have granted.
 func (s *session) longestTTL() time.Duration { return s.store.longestTTL(s.granted(), s.whole) }
 
-// silentFor returns for how long nothing has been heard of the servers.
+// silentFor returns for how long no server has answered.
 func (s *session) silentFor() time.Duration { return driver.Now().Sub(s.lastAnswer()) }
 
-// patience is how long a connection may be silent: short enough to find another
-// server before a lease ends. While there is no session yet there is nothing to
-// be lost, and each server gets its share of the time.
+// patience is how long a connection may be silent. It is short enough to find another server before a lease ends.
+// Before the session has begun no lease can end, and each server gets its share of ConnectTimeout.
 func (s *session) patience() time.Duration {
 	if s.sessionID() == 0 {
 		return max(s.store.timeout/time.Duration(len(s.store.addrs)), time.Second)

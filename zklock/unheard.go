@@ -9,13 +9,11 @@ import (
 	"time"
 )
 
-// unheard is told how reading the answer to the request to connect over l has failed. If
-// it did not come in time, and nothing has been heard of the servers for a TTL, the session
-// is given up. No lease of it can be trusted any more; but if the servers have got the
-// request, and only their answers are lost, each such request has made the session live on,
-// and its nodes keep everybody out. While no server can be reached, or all say
-// that they have no quorum, there is no such harm, and the session is kept: it may be
-// there still when the servers are.
+// unheard acts on the error of reading the answer to a request to connect. If the answer did not come in time, and no
+// server has answered for a TTL, it ends the session. No lease of the session is trusted any more. But if the
+// servers get the requests and only their answers are lost, each request to connect has prolonged the session, and its nodes keep
+// everybody out. If no server can be reached, or the servers say that they have no quorum, nothing prolongs the session, and the client
+// keeps it: it may still exist when the servers are back.
 func (l *link) unheard(err error) {
 	s := l.s
 	if s.sessionID() != 0 && errors.Is(err, os.ErrDeadlineExceeded) && s.silentFor() >= s.ttl {
@@ -27,8 +25,7 @@ func (l *link) unheard(err error) {
 // opClose is the kind of request that ends a session.
 const opClose int32 = -11
 
-// sendClose asks the server to end the session, behind the request to connect, and does
-// not wait for what cannot be heard.
+// sendClose asks the server to end the session, behind the request to connect. It waits for no answer.
 func (l *link) sendClose() {
 	b := binary.BigEndian.AppendUint32(nil, 8)
 	b = binary.BigEndian.AppendUint32(b, 1) // its number
