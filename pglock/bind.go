@@ -67,7 +67,7 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 	closed := micros(row[5]) - micros(row[7])
 	switch old := s.replaced(is); {
 	case old != nil:
-		s.pool.drop()
+		s.pool.drop(driver.Now())
 		return &driver.Failure{Err: fmt.Errorf("%s: %w", s.where, old)}
 	case string(row[8]) != "read committed":
 		return s.wrong("its transactions are %s: leave default_transaction_isolation as it is for this user", row[8])
@@ -81,7 +81,7 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 	s.run = is
 	s.mu.Unlock()
 	if moved {
-		s.pool.drop()
+		s.pool.drop(driver.Now())
 		s.ear.again()
 		s.events.Put(driver.Event{Kind: driver.Missed})
 	}

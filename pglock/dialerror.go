@@ -5,7 +5,6 @@ package pglock
 import (
 	"errors"
 	"net"
-	"os"
 	"slices"
 	"strings"
 
@@ -36,6 +35,7 @@ func hint(err error) error {
 		{"(SQLSTATE 42704)", "the URL has a parameter that neither pawl nor the server knows: check its spelling"},
 		{"(SQLSTATE 53300)", "the server has no connections left: raise max_connections, use PgBouncer, or a smaller max_conns"},
 		{"tls: ", "see sslrootcert and sslmode"},
+		{"x509: ", "see sslrootcert and sslmode"},
 		{"read only connection", "this is a replica: name the primary, or all hosts with commas between them; or transactions are read-only for this user: ALTER ROLE … SET default_transaction_read_only = off"},
 		// Of several hosts one that answers tells more than one that does not.
 		{"connection refused", "is the server running, and is this its address?"},
@@ -60,65 +60,45 @@ func hint(err error) error {
 
 const noTLS = "server refused TLS connection"
 
-// reasons returns why each attempt has failed. Hosts have several addresses, and with
-// sslmode=prefer each is tried with TLS and then without: what they have in common is said
-// once, and that a server has no TLS only if there is nothing else to say.
-func reasons(err error) []string {
-	var all, more []string
-	for _, e := range attempts(err) {
-		why := reason(e)
-		if slices.Contains(all, why) {
-			continue
-		}
-		if all = append(all, why); !strings.Contains(why, noTLS) {
-			more = append(more, why)
+// reasons returns why each attempt has failed, each reason once: hosts have several addresses, and
+// with sslmode=prefer each is tried with TLS and then without. It says that a server has no TLS
+// only if there is nothing else to say.
+func reasons(err error) (all []string) {
+	attempts := []error{err}
+	var failed *pgconn.ConnectError
+	if errors.As(err, &failed) {
+		for e := failed.Unwrap(); e != nil; e = errors.Unwrap(e) {
+			if joined, ok := e.(interface{ Unwrap() []error }); ok {
+				attempts = joined.Unwrap()
+			}
 		}
 	}
+	for _, e := range attempts {
+		if why := reason(e); !slices.Contains(all, why) {
+			all = append(all, why)
+		}
+	}
+	more := slices.DeleteFunc(slices.Clone(all), func(why string) bool { return strings.Contains(why, noTLS) })
 	if len(more) > 0 {
 		return more
 	}
 	return all
 }
 
-// attempts returns the errors that pgconn has joined.
-func attempts(err error) []error {
-	var failed *pgconn.ConnectError
-	if errors.As(err, &failed) {
-		for e := failed.Unwrap(); e != nil; e = errors.Unwrap(e) {
-			if joined, ok := e.(interface{ Unwrap() []error }); ok {
-				return joined.Unwrap()
-			}
-		}
-	}
-	return []error{err}
-}
-
-// reason returns what one attempt came to. Its error begins with "ADDRESS (HOST): ".
+// reason returns what one attempt came to: the address, which pgconn writes as "ADDRESS (HOST): ",
+// and the innermost error.
 func reason(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	addr, rest, _ := strings.Cut(text, " (")
-	host, why, ok := strings.Cut(rest, "): ")
+	host, _, ok := strings.Cut(rest, "): ")
 	if !ok || strings.Contains(addr, " ") {
-		addr, why = "", text
-	} else if _, port, err := net.SplitHostPort(addr); err == nil {
+		return text
+	}
+	if _, port, err := net.SplitHostPort(addr); err == nil {
 		addr = net.JoinHostPort(host, port)
 	}
-	var refused *pgconn.PgError
-	var dns *net.DNSError
-	var dial *net.OpError
-	var call *os.SyscallError
-	switch {
-	case errors.As(err, &refused):
-		why = refused.Message + " (SQLSTATE " + refused.Code + ")"
-	case errors.As(err, &dns):
-		why = dns.Name + ": " + dns.Err
-	case errors.As(err, &call):
-		why = call.Err.Error()
-	case errors.As(err, &dial):
-		why = dial.Err.Error()
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		err = next
 	}
-	if addr == "" {
-		return why
-	}
-	return addr + ": " + strings.TrimPrefix(why, "tls error: ")
+	return addr + ": " + err.Error()
 }

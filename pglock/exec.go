@@ -119,7 +119,7 @@ func (s *store) askOnce(ctx context.Context, q *question) (again bool) {
 	if err != nil && !again {
 		f := s.classify(s.ctx, err)
 		if q.err = s.ended(f); f.drop {
-			s.pool.drop()
+			s.pool.drop(driver.Now())
 		}
 	}
 	return again

@@ -122,7 +122,7 @@ func TestPromoted(t *testing.T) {
 			if err := p.Start(); err != nil {
 				t.Fatal(err)
 			}
-			d.wire.pool.drop()
+			d.wire.pool.drop(driver.Now())
 			renewed(t, g)
 			if info, err := d.Inspect(t.Context(), "kept"); err != nil || len(info.Holders) != 1 || d.wire.now().timeline != 2 {
 				t.Errorf("Inspect = %+v, %v, on timeline %d", info, err, d.wire.now().timeline)

@@ -128,7 +128,7 @@ func (s *store) listenOnce() (heard bool, err error) {
 	if err != nil {
 		return false, dialFailure(err)
 	}
-	defer closeAll([]*conn{c})
+	defer c.end()
 	if c.pooled {
 		return false, errPooled
 	}

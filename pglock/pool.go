@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,8 +30,7 @@ type pool struct {
 
 	mu     sync.Mutex
 	idle   []*conn
-	broken driver.Instant // connections that were made before are not used again
-	closed bool
+	broken driver.Instant // no connection that was made until then is used again
 }
 
 type conn struct {
@@ -134,57 +134,67 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	case <-ctx.Done():
 		return nil, &driver.Failure{Err: ctx.Err()}
 	}
-	p.mu.Lock()
-	var old []*conn
-	for len(p.idle) > 0 {
-		c := p.idle[len(p.idle)-1]
-		p.idle = p.idle[:len(p.idle)-1]
-		if c.made <= p.broken || c.IsClosed() {
-			old = append(old, c)
-			continue
-		}
-		p.mu.Unlock()
+	for c := p.pop(); c != nil; c = p.pop() {
 		if c.alive(ctx) {
-			closeAll(old)
 			return c, nil
 		}
-		p.mu.Lock()
-		p.broken = max(p.broken, c.made)
-		old = append(old, c)
-	}
-	closed := p.closed
-	p.mu.Unlock()
-	closeAll(old)
-	if closed {
-		<-p.slots
-		return nil, &driver.Failure{Err: errClosed, Lasting: true}
+		p.drop(c.made)
+		c.end()
 	}
 	c, err := p.dial(ctx, p.config, nil)
-	if err != nil {
-		<-p.slots
-		if ctx.Err() != nil {
-			return nil, &driver.Failure{Err: ctx.Err()}
-		}
-		return nil, dialFailure(err)
+	if err == nil {
+		return c, nil
 	}
-	return c, nil
+	<-p.slots
+	if ctx.Err() != nil {
+		return nil, &driver.Failure{Err: ctx.Err()}
+	}
+	return nil, dialFailure(err)
+}
+
+// pop returns the idle connection that was used last, or nil.
+func (p *pool) pop() (c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := len(p.idle) - 1; last >= 0 {
+		c, p.idle = p.idle[last], p.idle[:last]
+	}
+	return c
 }
 
 // put gives a connection back. One that is not good any more takes those of its age along.
 func (p *pool) put(c *conn, good bool) {
+	if !good {
+		p.drop(c.made)
+	}
 	p.mu.Lock()
-	if good && !p.closed && !c.IsClosed() && c.made > p.broken {
+	keep := c.made > p.broken
+	if keep {
 		c.put = driver.Now()
 		p.idle = append(p.idle, c)
-		c = nil
-	} else if !good {
-		p.broken = max(p.broken, c.made)
 	}
 	p.mu.Unlock()
-	if c != nil {
-		closeAll([]*conn{c})
+	if !keep {
+		c.end()
 	}
 	<-p.slots
+}
+
+// drop ends the connections that were made until then, those in use when they are put back.
+func (p *pool) drop(until driver.Instant) {
+	p.mu.Lock()
+	p.broken = max(p.broken, until)
+	var old []*conn
+	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool {
+		if c.made <= p.broken {
+			old = append(old, c)
+		}
+		return c.made <= p.broken
+	})
+	p.mu.Unlock()
+	for _, c := range old {
+		c.end()
+	}
 }
 
 // pingAfter is for how long a connection may be idle until it is asked whether it is there, where
@@ -200,30 +210,11 @@ func (c *conn) alive(ctx context.Context) bool {
 	return driver.Now().Sub(c.put) < pingAfter || c.Ping(ctx) == nil
 }
 
-// drop ends all connections, those in use when they are put back.
-func (p *pool) drop() {
-	p.mu.Lock()
-	p.broken = driver.Now()
-	idle := p.idle
-	p.idle = nil
-	p.mu.Unlock()
-	closeAll(idle)
-}
-
-func (p *pool) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.drop()
-}
-
-// closeAll says goodbye, and does not wait for the server to hear it.
-func closeAll(some []*conn) {
+// end says goodbye, and does not wait for the server to hear it.
+func (c *conn) end() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, c := range some {
-		c.Close(ctx)
-	}
+	c.Close(ctx)
 }
 
 // exec sends one statement and returns its rows. sent is before it was sent. Statements

@@ -57,8 +57,8 @@ func (s *store) Caps() driver.Caps {
 // Close implements driver.Store.
 func (s *store) Close() error {
 	s.cancel()
-	s.ear.again() // no work begins after this
-	s.pool.close()
+	s.ear.again()             // no work begins after this
+	s.pool.drop(driver.Now()) // and no connection is made any more
 	s.work.Wait()
 	return nil
 }

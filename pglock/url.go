@@ -112,19 +112,9 @@ func (a *address) params(query string) (rest string, err error) {
 
 // parseConfig reads what PostgreSQL knows of a URL, its variables and its files.
 func parseConfig(u *url.URL, opts *Options) (*pgconn.Config, error) {
-	one := *u
-	hosts := one.Host
-	one.Host = ""
-	text := one.String()                                                                  // without hosts, which it would take for one
-	if rest := strings.TrimPrefix(text, one.Scheme+":"); !strings.HasPrefix(rest, "//") { // it has nothing else either
-		text = one.Scheme + "://" + rest
-	}
-	if user := one.User; user != nil {
-		text = strings.Replace(text, "@", "@"+hosts, 1)
-	} else {
-		text = strings.Replace(text, "//", "//"+hosts, 1)
-	}
-	conf, err := pgconn.ParseConfig(text)
+	full := *u
+	full.Path = cmp.Or(u.Path, "/") // it wants the slashes, also before nothing
+	conf, err := pgconn.ParseConfig(full.String())
 	if err != nil {
 		if cause := errors.Unwrap(err); cause != nil && !strings.Contains(cause.Error(), "postgres") {
 			return nil, fmt.Errorf("pglock: %w", storekit.OfKind(storekit.ErrConfig, cause))
