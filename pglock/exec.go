@@ -53,14 +53,18 @@ func (s *store) once(ctx context.Context, sql string, args []any) (rows [][][]by
 	}
 	qctx, cancel := context.WithTimeout(s.ctx, s.pool.timeout+requestTimeout)
 	q := &question{sql: sql, args: texts, done: make(chan struct{})}
-	go func() { defer cancel(); s.ask(qctx, q) }()
+	go func() {
+		defer close(q.done)
+		defer cancel()
+		q.err = s.ended(s.ask(qctx, q))
+	}()
 	select {
 	case <-q.done:
 		return q.rows, q.sent, q.err
 	case <-ctx.Done():
 		// The connection may be dead. It may also be on a slow link, where a new one takes longer still.
 		time.AfterFunc(max(lateAnswer, 2*time.Duration(s.pool.took.Load())), cancel)
-		return nil, 0, &driver.Failure{Err: ctx.Err(), Maybe: !q.state.CompareAndSwap(waiting, dropped)}
+		return nil, 0, &driver.Failure{Err: ctx.Err(), Maybe: q.settled.Swap(true)}
 	}
 }
 
@@ -69,10 +73,10 @@ const lateAnswer = 500 * time.Millisecond
 
 // question is one statement on its way.
 type question struct {
-	sql   string
-	args  []*string
-	state atomic.Int32 // waiting for a connection, sending, or dropped
-	done  chan struct{}
+	sql     string
+	args    []*string
+	settled atomic.Bool // it is sent, or its caller has gone: whichever came first
+	done    chan struct{}
 
 	// Set before done is closed.
 	rows [][][]byte
@@ -80,54 +84,46 @@ type question struct {
 	err  error
 }
 
-const (
-	waiting = iota
-	sending
-	dropped
-)
-
-// ask sends a question, unless it is dropped before, and waits for the answer.
-func (s *store) ask(ctx context.Context, q *question) {
-	defer close(q.done)
-	for again := true; again; {
-		again = s.askOnce(ctx, q)
-	}
-}
-
-// askOnce reports whether the question has to be sent again, as the other side had closed an idle
-// connection before it came.
-func (s *store) askOnce(ctx context.Context, q *question) (again bool) {
-	c, err := s.pool.get(ctx)
-	if err != nil {
-		if s.ctx.Err() == nil && ctx.Err() != nil {
-			err = &driver.Failure{Err: s.explain(ctx.Err()), Silent: true}
+// ask sends a question, unless its caller goes before, and waits for the answer. It sends it again if
+// the other side had closed an idle connection before the question came.
+func (s *store) ask(ctx context.Context, q *question) error {
+	for begun := false; ; begun = true {
+		c, err := s.pool.get(ctx)
+		if err != nil {
+			if s.ctx.Err() == nil && ctx.Err() != nil {
+				err = &driver.Failure{Err: s.explain(ctx.Err()), Silent: true}
+			}
+			return err
 		}
-		q.err = s.ended(err)
-		return false
-	}
-	if !q.state.CompareAndSwap(waiting, sending) && q.state.Load() == dropped {
-		s.pool.put(c, true)
-		return false
-	}
-	ectx, cancel := context.WithTimeout(ctx, requestTimeout) // from the sending: to connect may have taken long
-	defer cancel()
-	if q.rows, q.sent, err = c.exec(ectx, q.sql, q.args); err == nil {
-		s.pool.took.Store(int64(driver.Now().Sub(q.sent)))
-	}
-	again = err != nil && c.put != 0 && c.IsClosed() && notSent(err)
-	s.pool.put(c, !c.IsClosed()) // from here on c is another goroutine's
-	if err != nil && !again {
+		if !begun && q.settled.Swap(true) {
+			s.pool.put(c, true)
+			return nil
+		}
+		ectx, cancel := context.WithTimeout(ctx, requestTimeout) // from the sending: to connect may have taken long
+		q.rows, q.sent, err = c.exec(ectx, q.sql, q.args)
+		cancel()
+		if err == nil {
+			s.pool.took.Store(int64(driver.Now().Sub(q.sent)))
+		}
+		again := err != nil && c.put != 0 && c.IsClosed() && notSent(err)
+		s.pool.put(c, !c.IsClosed()) // from here on c is another goroutine's
+		if err == nil {
+			return nil
+		}
+		if again {
+			continue
+		}
 		f := s.classify(s.ctx, err)
-		if q.err = s.ended(f); f.drop {
+		if f.drop {
 			s.pool.drop(driver.Now())
 		}
+		return f
 	}
-	return again
 }
 
 // ended turns the error of a closed store into that.
 func (s *store) ended(err error) error {
-	if f := driver.FailureOf(err); s.ctx.Err() != nil && !f.Lasting {
+	if f := driver.FailureOf(err); err != nil && s.ctx.Err() != nil && !f.Lasting {
 		return &driver.Failure{Err: errClosed, Lasting: true, Maybe: f.Maybe}
 	}
 	return err
