@@ -73,7 +73,7 @@ $PAWL_POSTGRES_PASSWORD.`,
 	root.AddCommand(admin.Commands(a)...)
 	root.AddCommand(top.Command(a), serve.Command(a), doctor.Command(a), bench.Command(a), versionCommand(a), manCommand())
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.SetUsageFunc(printUsage)
+	root.SetUsageFunc(wrapped(root.UsageFunc()))
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {

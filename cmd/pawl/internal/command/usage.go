@@ -12,39 +12,20 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
-// printUsage prints the usage after the text of the help. It is cobra's, but wraps the lines of flags.
-func printUsage(cmd *cobra.Command) error {
-	var b strings.Builder
-	b.WriteString("Usage:\n")
-	if cmd.Runnable() {
-		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
-	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "  %s [command]\n", cmd.CommandPath())
-	}
-	if cmd.HasExample() {
-		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
-	}
-	if cmd.HasAvailableSubCommands() {
-		b.WriteString("\nAvailable Commands:\n")
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() || c.Name() == "help" {
-				fmt.Fprintf(&b, "  %-*s %s\n", c.NamePadding(), c.Name(), c.Short)
-			}
+// wrapped returns plain, cobra's usage, with the lines of flags wrapped.
+func wrapped(plain func(*cobra.Command) error) func(*cobra.Command) error {
+	return func(cmd *cobra.Command) error {
+		out := cmd.OutOrStderr()
+		var b strings.Builder
+		cmd.SetOut(&b)
+		err := plain(cmd)
+		cmd.SetOut(out)
+		text := b.String()
+		for _, fs := range []*pflag.FlagSet{cmd.LocalFlags(), cmd.InheritedFlags()} {
+			text = strings.Replace(text, strings.TrimSpace(fs.FlagUsages()), strings.TrimSpace(fs.FlagUsagesWrapped(display.Width)), 1)
 		}
-	}
-	printFlags(&b, "Flags", cmd.LocalFlags())
-	printFlags(&b, "Global Flags", cmd.InheritedFlags())
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\nUse \"%s [command] --help\" for more information about a command.\n", cmd.CommandPath())
-	}
-	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
-	return err
-}
-
-func printFlags(b *strings.Builder, title string, fs *pflag.FlagSet) {
-	if fs.HasAvailableFlags() {
-		fmt.Fprintf(b, "\n%s:\n%s", title, fs.FlagUsagesWrapped(display.Width))
+		_, _ = fmt.Fprint(out, text)
+		return err
 	}
 }
 
