@@ -3,11 +3,9 @@
 package display
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"unicode/utf8"
 )
 
@@ -15,22 +13,37 @@ import (
 type Table [][]string
 
 const (
-	CellGap   = 2
+	cellGap   = 2
 	CellLeast = 12 // what is left of a cell that is shortened
 )
 
-// Print prints the table. With a width it shortens cells so that the table fits: those in columns first, the
-// longest before others, then those in last.
-func (t Table) Print(w io.Writer, width int, columns []int, last int) error {
+// Lines returns the lines of the table. With a width it shortens cells so that they fit: those in columns first,
+// the longest before others, then those in last.
+func (t Table) Lines(width int, columns []int, last int) (lines []string) {
 	if width > 0 {
-		t.Fit(width, columns)
-		t.Fit(width, []int{last})
+		t.fit(width, columns)
+		t.fit(width, []int{last})
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, CellGap, ' ', 0)
-	for _, line := range t {
-		fmt.Fprintln(tw, strings.Join(line, "\t"))
+	widths := t.widths()
+	for _, cells := range t {
+		var b strings.Builder
+		for i, cell := range cells {
+			b.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+cellGap))
+		}
+		lines = append(lines, strings.TrimRight(b.String(), " "))
 	}
-	return tw.Flush()
+	return lines
+}
+
+// widths returns how wide each column is.
+func (t Table) widths() []int {
+	widths := make([]int, len(t[0]))
+	for _, cells := range t {
+		for i, cell := range cells {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return widths
 }
 
 // SizeOf returns how many columns and rows w has, or 0 if it is no terminal.
@@ -41,15 +54,12 @@ func SizeOf(w io.Writer) (columns, rows int) {
 	return 0, 0
 }
 
-// Fit shortens cells of some columns so that no line is longer than width, if it can.
-func (t Table) Fit(width int, columns []int) {
-	widths := make([]int, len(t[0]))
-	total := CellGap * (len(widths) - 1)
-	for i := range widths {
-		for _, line := range t {
-			widths[i] = max(widths[i], utf8.RuneCountInString(line[i]))
-		}
-		total += widths[i]
+// fit shortens cells of some columns so that no line is longer than width, if it can.
+func (t Table) fit(width int, columns []int) {
+	widths := t.widths()
+	total := cellGap * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
 	}
 	for ; total > width; total-- {
 		longest := columns[0]

@@ -6,8 +6,6 @@ package display
 
 import (
 	"os"
-	"os/signal"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,19 +17,6 @@ func terminalSize(f *os.File) (columns, rows int) {
 		return 0, 0
 	}
 	return int(size.Col), int(size.Row)
-}
-
-// StopSelf stops us and what was started with us, as Ctrl-Z does, and returns when we are continued.
-// Where nobody could do that, as in the first process of a terminal, the kernel does not stop us.
-func StopSelf() {
-	continued := make(chan os.Signal, 1)
-	signal.Notify(continued, unix.SIGCONT)
-	defer signal.Stop(continued)
-	_ = unix.Kill(0, unix.SIGTSTP) // which may come after this has returned
-	select {
-	case <-continued:
-	case <-time.After(200 * time.Millisecond):
-	}
 }
 
 // ClosedOutput reports whether f was closed when this process began: Go puts the null device in

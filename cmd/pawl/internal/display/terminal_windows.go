@@ -18,9 +18,6 @@ func terminalSize(f *os.File) (columns, rows int) {
 	return int(info.Window.Right-info.Window.Left) + 1, 0
 }
 
-// StopSelf is nothing that a console knows.
-func StopSelf() {}
-
 // ClosedOutput is not known here: a write fails.
 func ClosedOutput(*os.File) bool { return false }
 

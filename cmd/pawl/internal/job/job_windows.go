@@ -68,6 +68,9 @@ func (j *Job) Signal(syscall.Signal) {}
 // Suspend does nothing.
 func (j *Job) Suspend(syscall.Signal) bool { return false }
 
+// StopSelf does nothing: a console does not know it.
+func StopSelf() {}
+
 // Resume does nothing.
 func (j *Job) Resume() {}
 

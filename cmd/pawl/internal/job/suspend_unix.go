@@ -29,18 +29,22 @@ func (j *Job) Suspend(sig syscall.Signal) bool {
 		}
 	}
 	j.tty.takeBack(j.pid)
+	StopSelf()
+	return true
+}
+
+// StopSelf stops our whole process group, as the keyboard does, and returns when we are continued: a script that
+// waits for us is what the shell knows as the job.
+func StopSelf() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
 	defer defaultStop()()
-	// Our whole group, as the keyboard would have done: a script that waits for
-	// us is what the shell knows as the job.
-	_ = syscall.Kill(0, syscall.SIGTSTP)
+	_ = syscall.Kill(0, syscall.SIGTSTP) // which may come after this has returned
 	select {
 	case <-continued:
 	case <-time.After(orphanWait):
 	}
-	return true
 }
 
 // orphanWait is how long to wait for our own stop. Where nobody could continue

@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -136,7 +137,8 @@ func printTable(w io.Writer, width int, infos []*pawl.Info) error {
 			t = append(t, []string{display.Printable(info.Name), "-", "-", waiting, "-", "-"})
 		}
 	}
-	return t.Print(w, width, []int{holder, why}, name)
+	_, err := fmt.Fprintln(w, strings.Join(t.Lines(width, []int{holder, why}, name), "\n"))
+	return err
 }
 
 // lsOrder is what the list is sorted by.

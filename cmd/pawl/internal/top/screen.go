@@ -11,6 +11,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
 // draw draws what there is on s.
@@ -75,26 +76,10 @@ func (t *top) title(rows []topRow, now time.Time, width int) string {
 }
 
 // lines returns the head and the rows, which fit if the terminal is wide enough for anything.
-func (t *top) lines(rows []topRow, width int) (lines []string) {
+func (t *top) lines(rows []topRow, width int) []string {
 	all := t.table(rows, width)
 	name := len(all[0]) - 7
-	holder, why := name+5, name+6
-	all.Fit(width, []int{holder, why})
-	all.Fit(width, []int{name})
-	widths := make([]int, len(all[0]))
-	for _, cells := range all {
-		for i, cell := range cells {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, cells := range all {
-		var b strings.Builder
-		for i, cell := range cells {
-			b.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+display.CellGap))
-		}
-		lines = append(lines, strings.TrimRight(b.String(), " "))
-	}
-	return lines
+	return all.Lines(width, []int{name + 5, name + 6}, name) // holder and why first
 }
 
 // style is how a line is drawn. What it says does not depend on its colour.
@@ -128,7 +113,7 @@ func (t *top) quits(s tcell.Screen, e tcell.Event) bool {
 			s.Sync()
 		case tcell.KeyCtrlZ:
 			if s.Suspend() == nil {
-				display.StopSelf()
+				job.StopSelf()
 				_ = s.Resume() // else the next key or signal ends it
 			}
 		case tcell.KeyUp:
