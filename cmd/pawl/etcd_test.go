@@ -14,7 +14,7 @@ import (
 // startEtcd starts an etcd server with a user and returns its address.
 func startEtcd(t *testing.T) string {
 	t.Helper()
-	m := servers.StartEtcd(t, 1)[0]
+	m := servers.StartEtcd(t, 1, "--bcrypt-cost", "4")[0] // each pawl sends the password
 	for _, words := range [][]string{
 		{"user", "add", "root:top"}, {"user", "grant-role", "root", "root"}, {"user", "add", "me:s3cret"},
 		{"role", "add", "locks"}, {"role", "grant-permission", "locks", "readwrite", "--prefix", "ci/locks/"},

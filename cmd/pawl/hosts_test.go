@@ -69,7 +69,6 @@ func TestThreeHosts(t *testing.T) {
 		}
 	}()
 
-	long := time.Since(held)
 	looked := time.Now()
 	s := w.inTop("", "-s "+url)
 	s.draws("deadlock: ")
@@ -85,7 +84,7 @@ func TestThreeHosts(t *testing.T) {
 	s.typing("q")
 	s.restored()
 	w.until("the doctor finds all three", func() bool { // on a busy machine it skips what takes it too long
-		doctor := w.pawl("doctor", "-s", url, "--json", "--long", long.String())
+		doctor := w.pawl("doctor", "-s", url, "--json", "--long", time.Since(held).String())
 		<-doctor.done
 		return w.diagnosed(doctor, map[string]string{"deadlock": "waits for \"stock\"", "held long": "\"ledger/close\"", "changes hands": "\"leader\""})
 	})

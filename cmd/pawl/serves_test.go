@@ -5,6 +5,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,8 +57,12 @@ func (w *world) serves(store, addr, name, ttl string) {
 	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, addr) {
 		w.Errorf("the command gets the store and token %q", got)
 	}
-	busy := run("run", "-n", "--ttl", ttl, name, "true")
-	busy.end(exit.Busy)
+	var busy *proc
+	w.until("another is told that it is busy", func() bool { // a busy machine may not answer in time
+		busy = run("run", "-n", "--ttl", ttl, name, "true")
+		<-busy.done
+		return exitCode(busy.err) == strconv.Itoa(exit.Busy)
+	})
 	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
 		w.Errorf("stderr is %q; want the holder", got)
 	}
@@ -67,11 +72,11 @@ func (w *world) serves(store, addr, name, ttl string) {
 		<-show.done
 		return strings.Contains(show.stdout(), "release 7") && strings.Contains(show.stdout(), "release 8")
 	})
-	ls := run("ls")
-	ls.end(0)
-	if !strings.Contains(ls.stdout(), name) {
-		w.Errorf("ls says %q", ls.stdout())
-	}
+	w.until("ls names the lock", func() bool {
+		ls := run("ls")
+		<-ls.done
+		return ls.err == nil && strings.Contains(ls.stdout(), name)
+	})
 	run("break", name, "--force", "--why", "it hangs").end(0)
 	holder.end(exit.Lost)
 	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
