@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
@@ -75,11 +76,11 @@ type benchJSON struct {
 }
 
 type benchPart struct {
-	Count      int     `json:"count"`
-	PerSecond  float64 `json:"per_second"`
-	P50        int64   `json:"p50_ns"`
-	P99        int64   `json:"p99_ns"`
-	RoundTrips float64 `json:"round_trips,omitempty"` // in p50, where there is a network
+	Count      int           `json:"count"`
+	PerSecond  float64       `json:"per_second"`
+	P50        time.Duration `json:"p50_ns"`
+	P99        time.Duration `json:"p99_ns"`
+	RoundTrips float64       `json:"round_trips,omitempty"` // in p50, where there is a network
 }
 
 func measure(a *cli.App, ctx context.Context, each time.Duration) error {
@@ -155,7 +156,7 @@ func (out *benchJSON) text(w io.Writer, network bool) error {
 		if row.part == nil {
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%v\t%v\t%.0f\t\n", row.name, rounded(row.part.P50), rounded(row.part.P99), row.part.PerSecond)
+		fmt.Fprintf(t, "%s\t%v\t%v\t%.0f\t\n", row.name, display.Rounded(row.part.P50), display.Rounded(row.part.P99), row.part.PerSecond)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -166,24 +167,14 @@ func (out *benchJSON) text(w io.Writer, network bool) error {
 
 func (out *benchJSON) verdict(network bool) string {
 	if !network {
-		return fmt.Sprintf("There is no network in between: a lock costs %v, and a hand-off %v.\n", rounded(out.Pair.P50), rounded(out.HandOff.P50))
+		return fmt.Sprintf("There is no network in between: a lock costs %v, and a hand-off %v.\n", display.Rounded(out.Pair.P50), display.Rounded(out.HandOff.P50))
 	}
 	kept := ""
 	if out.Kept != nil {
 		kept = fmt.Sprintf("With KeepIdle a client takes the same lock again and again in %v instead of %v, with no request, until others want it.\n",
-			rounded(out.Kept.P50), rounded(out.Pair.P50))
+			display.Rounded(out.Kept.P50), display.Rounded(out.Pair.P50))
 	}
 	return fmt.Sprintf("A lock takes as long as %.1f network round trips; it needs two.\n", out.Pair.RoundTrips) + kept +
 		fmt.Sprintf("A hand-off costs %.1f network round trips.\n", out.HandOff.RoundTrips) +
 		fmt.Sprintf("%d at a time are %.0f times as fast as one after the other.\n", benchMany, out.Many.PerSecond/max(out.Pair.PerSecond, 1e-9))
-}
-
-// rounded shows three digits or so.
-func rounded(ns int64) time.Duration {
-	d := time.Duration(ns)
-	for unit := time.Nanosecond; ; unit *= 10 {
-		if d < 1000*unit {
-			return d.Round(unit)
-		}
-	}
 }

@@ -56,7 +56,7 @@ func part(list []time.Duration, all time.Duration) benchPart {
 	}
 	slices.Sort(list)
 	n := len(list)
-	return benchPart{Count: n, PerSecond: float64(n) / all.Seconds(), P50: int64(list[(n-1)/2]), P99: int64(list[(n-1)*99/100])}
+	return benchPart{Count: n, PerSecond: float64(n) / all.Seconds(), P50: list[(n-1)/2], P99: list[(n-1)*99/100]}
 }
 
 // again calls f until the time is over, and returns how long each call took.

@@ -117,6 +117,15 @@ func Age(t time.Time) string {
 // InSeconds rounds up: nothing lasts for 0s.
 func InSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
+// Rounded shows three digits of d, or so.
+func Rounded(d time.Duration) time.Duration {
+	for unit := time.Nanosecond; ; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+}
+
 // Wrap breaks text that is to stand behind as much as indent into lines that begin with that.
 func Wrap(text, indent string) string {
 	var b strings.Builder

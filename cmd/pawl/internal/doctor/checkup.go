@@ -49,8 +49,7 @@ func millis(t time.Duration) float64 {
 // tripFinding says what round trips mean for leases: a renewal falls due at a third of the TTL, and
 // what is left of that is the time to get an answer.
 func tripFinding(median, slowest time.Duration, expiry bool) driver.Finding {
-	round := func(t time.Duration) time.Duration { return t.Round(max(t/100, time.Microsecond)) }
-	f := driver.Finding{Check: "round trip", Text: fmt.Sprintf("a round trip takes %v, the slowest took %v", round(median), round(slowest))}
+	f := driver.Finding{Check: "round trip", Text: fmt.Sprintf("a round trip takes %v, the slowest took %v", display.Rounded(median), display.Rounded(slowest))}
 	if !expiry {
 		return f
 	}

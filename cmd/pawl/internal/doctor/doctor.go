@@ -133,7 +133,7 @@ func (d *doctor) tellOf(lock string, f driver.Finding) {
 	case f.Level == driver.Fine:
 	case f.Do == "":
 		f.Do = "correct this, and run pawl doctor again"
-	case strings.HasPrefix(f.Do, "check --store"): // which is what the user has just done
+	case strings.HasPrefix(f.Do, "check --store, which is"): // the user has just done that
 		f.Do = "check that the server runs, and read its log"
 	}
 	d.findings = append(d.findings, f)

@@ -29,6 +29,7 @@ func TestTripFinding(t *testing.T) {
 		{time.Second, true, driver.Fine, "a --ttl of 30s or more"},
 		{1100 * time.Millisecond, true, driver.Warning, "a --ttl of 33s or more"},
 		{1100 * time.Millisecond, false, driver.Fine, "the slowest took 1.1s"},
+		{6984200 * time.Nanosecond, false, driver.Fine, "the slowest took 6.98ms"},
 	} {
 		f := tripFinding(200*time.Microsecond, c.slowest, c.expiry)
 		if f.Level != c.level || !strings.Contains(f.Text, c.want) || (f.Do == "") != (c.level == driver.Fine) {
