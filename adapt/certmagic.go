@@ -11,10 +11,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// CertMagicLocker is a Locker of certmagic, with its optional TryLocker and
-// LockLeaseRenewer: several servers with one certificate storage get and renew each
-// certificate once. Put it before the storage's own locks by embedding those one
-// level deeper:
+// CertMagicLocker is a Locker of certmagic, and its optional TryLocker and LockLeaseRenewer. Servers with
+// one certificate storage then get and renew each certificate once. Embed the storage's own locks one
+// level deeper, so that this one is used:
 //
 //	type files struct{ certmagic.Storage }
 //
@@ -23,25 +22,24 @@ import (
 //		*adapt.CertMagicLocker
 //	}
 //
-// Certmagic cannot be told of a loss while it works; its documentation asks users
-// of locks to bear that. Between two attempts at a certificate, RenewLockLease
-// tells it.
+// Certmagic cannot hear of a loss while it works; its documentation says that locks may fail. It hears
+// of a loss between two attempts, from RenewLockLease.
 type CertMagicLocker struct {
 	Locks   *pawl.Client  // acquires the leases; must be set
-	Prefix  string        // put before certmagic's names; those who share a storage use the same
+	Prefix  string        // put before certmagic's names; the same for all servers with one storage
 	Options []pawl.Option // of Acquire and TryAcquire
 
 	turns turns
 }
 
-// Lock waits for the lock on name. It returns the errors of Client.Acquire. Callers
-// of one CertMagicLocker come one after the other, also after a loss.
+// Lock waits for the lock on name. It returns the errors of Client.Acquire. Callers of one
+// CertMagicLocker take turns, also after a loss.
 func (c *CertMagicLocker) Lock(ctx context.Context, name string) error {
 	return c.turns.lock(ctx, c.Locks.Acquire, c.Prefix+name, c.Options)
 }
 
-// TryLock asks once, and reports false without an error if somebody else has the
-// lock. Its errors are those of Client.TryAcquire.
+// TryLock tries once. It returns false without an error if the lock is held. Otherwise it returns
+// the errors of Client.TryAcquire.
 func (c *CertMagicLocker) TryLock(ctx context.Context, name string) (bool, error) {
 	err := c.turns.tryLock(ctx, c.Locks.TryAcquire, c.Prefix+name, c.Options)
 	if errors.Is(err, pawl.ErrHeld) {
@@ -50,21 +48,20 @@ func (c *CertMagicLocker) TryLock(ctx context.Context, name string) (bool, error
 	return err == nil, err
 }
 
-// Unlock gives the lock on name back. It never ends the lease of anybody else. The
-// error is ErrLost if the lease was lost before, which certmagic logs, and
-// ErrReleased if this CertMagicLocker does not hold it.
+// Unlock releases the lock on name, and never the lease of another holder. The error is ErrLost if the
+// lease was lost before, which certmagic logs, and ErrReleased if this CertMagicLocker does not hold the
+// lock.
 func (c *CertMagicLocker) Unlock(ctx context.Context, name string) error {
 	return c.turns.unlock(ctx, c.Prefix+name)
 }
 
-// RenewLockLease returns nil if the lock on name is held. It asks for no longer
-// TTL: the client renews the lease for as long as the work takes, and a server that
-// has crashed should not keep the others waiting for hours.
+// RenewLockLease returns nil if the lock on name is held. It ignores the TTL that certmagic wants:
+// the client renews the lease while the work goes on, and a server that has crashed should not block the
+// others for hours.
 //
-// If the lease was lost, it tries to get another and returns nil if it could.
-// Certmagic calls it before each attempt, and looks then whether there is still
-// something to do, so what others have done in between does no harm. Otherwise
-// the error is ErrLost, and that of TryAcquire.
+// If the lease was lost, RenewLockLease tries to acquire another one, and returns nil if it does. Certmagic calls it
+// before each attempt, and then checks again what there is to do, so the work of others in between does
+// no harm. Otherwise the error is ErrLost and the error of TryAcquire.
 func (c *CertMagicLocker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	name = c.Prefix + name
 	lease := c.turns.held(name)
@@ -75,13 +72,13 @@ func (c *CertMagicLocker) RenewLockLease(ctx context.Context, name string, _ tim
 	if lost == nil {
 		return nil
 	}
-	_ = lease.Release(ctx) // says that it is lost; the store may still have it
+	_ = lease.Release(ctx) // returns the loss; the store may still have the lease
 	next, err := c.Locks.TryAcquire(ctx, name, c.Options...)
 	if err != nil {
 		return fmt.Errorf("%w; %w", lost, err)
 	}
 	if !c.turns.exchange(name, lease, next) { // unlocked in the meantime
-		_ = next.Release(ctx) // if the store cannot be told, the client goes on telling it
+		_ = next.Release(ctx) // if that fails, the client tries again
 		return lost
 	}
 	return nil

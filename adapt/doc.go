@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package adapt puts pawl's leases behind the interfaces that other libraries ask
-for, without depending on any of them.
+Package adapt implements the lock interfaces of other libraries with pawl. It does not import
+those libraries.
 
-	the library                  what to give it
+	the library                  what to use
 	---------------------------  ------------------------------------------------
-	whatever takes a sync.Locker [Mutex]
+	code with a sync.Locker      [Mutex]
 	go-co-op/gocron v2           [GocronLocker], one run; [Elector], one scheduler
-	robfig/cron v3               [CronJob]; [CronWrapper] for jobs that exist
+	robfig/cron v3               [CronJob]; [CronWrapper] for existing jobs
 	caddyserver/certmagic        [CertMagicLocker]
 	pressly/goose v3             [GooseLocker]
 	net/http                     package adapthttp, below this one
 	go-kratos/kratos v2          [KratosServer], one instance of an app does the work
-	zeromicro/go-zero            [GoZeroLock], in the place of its redis.RedisLock
+	zeromicro/go-zero            [GoZeroLock], in place of its redis.RedisLock
 
-# What such an interface cannot carry
+# What such an interface cannot do
 
-A lease can be lost while its holder works: see package pawl. None of these
-interfaces has a way to stop the work then, nor to hand it the token. [CronJob],
-[KratosServer] and package adapthttp do both. Of the others each says what it does about a loss; none
-goes on in silence. Where working without the lock would be wrong and not only a
-waste, let the library call a function that calls Client.Do: its context ends with
-the lease, and the lease has the token.
+A lease can be lost while its holder works: see package pawl. None of these interfaces can
+stop the work then, or pass the token to it. [CronJob], [KratosServer] and package adapthttp do
+both. The others report the loss; each says how. If working without the lock would do harm, let the library
+call a function that calls Client.Do: its context ends with the lease, and the lease has the token.
 */
 package adapt

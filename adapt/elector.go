@@ -12,28 +12,27 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// ErrNotLeader is what IsLeader returns while another leads, or nobody does.
+// ErrNotLeader is the error of IsLeader while there is another leader, or none.
 var ErrNotLeader = errors.New("not the leader")
 
-// Elector is an Elector of gocron v2, for gocron.WithDistributedElector: of several
-// schedulers one runs all jobs, until it has gone. It serves whoever asks now and
-// then whether to act.
+// Elector is an Elector of gocron v2, for gocron.WithDistributedElector: one of several schedulers runs all
+// jobs while it leads. It also fits other code that asks now and then whether to act.
 //
 //	leader := &adapt.Elector{Locks: locks, Name: "scheduler"}
 //	leader.Start()
 //	defer leader.Close()
 //
-// IsLeader is true within the trust window of the lease only, so never for two at
-// a time. But it is an answer for the moment: gocron asks before a run, and has no
-// way to stop a job that runs when the lead is lost. Where two runs at once would be
-// wrong, have the job work under the context of Lease.
+// IsLeader is true within the trust window of the lease only, so never for two schedulers at a time. But
+// the answer holds for that moment only: gocron asks before a run, and cannot stop a job
+// when the lead is lost. If two runs at once would do harm, have the job work under the context of
+// Lease.
 type Elector struct {
 	Locks *pawl.Client // acquires the leases; must be set
 	Name  string       // of the election
 
-	// Report is called with the error that keeps the elector from campaigning. It tries
-	// again if the store could not be reached, and gives up after any other error. If
-	// Report is nil, the error is logged to slog.Default().
+	// Report is called with why the elector is not a candidate at the moment. It tries again if the
+	// store could not be reached, and stops after any other error. If Report is nil, slog.Default() logs
+	// the error.
 	Report func(name string, err error)
 
 	Options []pawl.Option // of Elect
@@ -42,11 +41,10 @@ type Elector struct {
 	cancel  context.CancelFunc // nil before Start
 	done    chan struct{}      // closed when the campaign has ended
 	lease   *pawl.Lease        // while leading
-	problem error              // why it does not stand for election
+	problem error              // why it is no candidate
 }
 
-// Start begins to stand for election, in the background and until Close. It is
-// called once.
+// Start makes the elector a candidate, in the background and until Close. Call it once.
 func (e *Elector) Start() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -72,7 +70,7 @@ func (e *Elector) campaign(ctx context.Context) {
 			return
 		}
 		e.set(nil, err)
-		if err != nil { // or else somebody has released the lease
+		if err != nil { // nil: the lease was released
 			tell(e.Report, e.Name, err)
 			if ctx.Err() != nil || !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrLost) {
 				return
@@ -85,7 +83,7 @@ func (e *Elector) campaign(ctx context.Context) {
 	}
 }
 
-// lead ends with the lease, and with Close.
+// lead ends with the lease and with Close.
 func (e *Elector) lead(ctx context.Context, lease *pawl.Lease) error {
 	e.set(lease, nil)
 	<-ctx.Done()
@@ -99,9 +97,9 @@ func (e *Elector) set(lease *pawl.Lease, problem error) {
 	e.lease, e.problem = lease, problem
 }
 
-// IsLeader returns nil if this elector leads, by a look at the clock. Otherwise the
-// error is ErrNotLeader, and also what keeps it from standing for election, if
-// something does. It does not ask the store.
+// IsLeader returns nil if this elector leads. It looks at the clock, and does not ask the store. Otherwise
+// the error is ErrNotLeader, and says what keeps the elector from being a candidate, if
+// anything does.
 func (e *Elector) IsLeader(context.Context) error {
 	e.mu.Lock()
 	lease, problem, started := e.lease, e.problem, e.cancel != nil
@@ -120,8 +118,8 @@ func (e *Elector) IsLeader(context.Context) error {
 	return fmt.Errorf("adapt: %q: %w", e.Name, ErrNotLeader)
 }
 
-// Lease returns the lease of the leader, for its token and its context, or nil if
-// this elector does not lead.
+// Lease returns the lease of the leader, for its token and its context, or nil if this elector does not
+// lead.
 func (e *Elector) Lease() *pawl.Lease {
 	e.mu.Lock()
 	lease := e.lease
@@ -132,9 +130,8 @@ func (e *Elector) Lease() *pawl.Lease {
 	return lease
 }
 
-// Close resigns and returns when the lease has been given back. It does not wait for
-// jobs: stop the scheduler first. It returns the error of giving back, or why
-// the elector had stopped standing for election before.
+// Close resigns, and returns when the lease has been released. It does not wait for jobs: stop the
+// scheduler first. It returns the error of the release, or the error after which the elector had stopped.
 func (e *Elector) Close() error {
 	e.mu.Lock()
 	cancel := e.cancel

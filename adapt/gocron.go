@@ -12,42 +12,38 @@ import (
 )
 
 // GocronLocker is a Locker of gocron v2, for gocron.WithDistributedLocker or
-// gocron.WithDistributedJobLocker: of several schedulers with the same jobs, one
-// runs a job at a time and the others skip that run. L is gocron.Lock, which this
-// package does not import:
+// gocron.WithDistributedJobLocker. One of several schedulers runs a job, and the others skip that run. L is
+// gocron.Lock, which this package does not import:
 //
 //	gocron.WithDistributedLocker(&adapt.GocronLocker[gocron.Lock]{Locks: locks, Prefix: "billing/", MinHold: 5 * time.Second})
 //
-// A run is skipped on every scheduler if the store cannot be reached. Gocron tells
-// the error to its listener AfterLockError; being held by another is pawl.ErrHeld.
+// If the store cannot be reached, every scheduler skips the run. Gocron passes the error to its listener
+// AfterLockError; pawl.ErrHeld means that another scheduler runs the job.
 //
-// Gocron has no way to stop a job whose lease is lost, and throws away the error of
-// Unlock, so Report is told. Where two runs at once would be wrong, leave
-// the locker out and have the job call Client.TryAcquire and work under
-// Lease.Context.
+// Gocron cannot stop a job whose lease is lost, and ignores the error of Unlock; Report gets it. If two
+// runs at once would do harm, leave the locker out, and have the job call Client.TryAcquire and work
+// under Lease.Context.
 type GocronLocker[L any] struct {
 	Locks *pawl.Client // acquires the leases; must be set
 
-	// Prefix is put before the job's name, which is that of its function unless
-	// it has another: two programs have a main.run.
+	// Prefix is put before the name of the job. That is the name of its function unless it has another,
+	// and two programs have a main.run.
 	Prefix string
 
-	// MinHold keeps the name for that long from the beginning of a run, also if the
-	// run takes less: see pawl.MinHold. Without it a scheduler whose clock is late runs
-	// a short job once more. It should be more than the clocks differ, and less than the
-	// time between two runs.
+	// MinHold keeps the name for so long from the beginning of a run, even if the run is shorter: see
+	// pawl.MinHold. Without it a scheduler whose clock is late runs a short job again. It should be
+	// more than the clocks differ, and less than the time between two runs.
 	MinHold time.Duration
 
-	// Report is called with the name of the lock if a lease was lost before its run was
-	// over, or could not be released after it. If it is nil, that is logged to
-	// slog.Default().
+	// Report is called with the name of the lock when a lease was lost during its run, or could not be
+	// released. If it is nil, slog.Default() logs that.
 	Report func(name string, err error)
 
 	Options []pawl.Option // of TryAcquire
 }
 
-// Lock asks once for the lock of a job. Any error makes gocron skip the run; they
-// are those of Client.TryAcquire.
+// Lock tries once to get the lock of a job. It returns the errors of Client.TryAcquire, and gocron skips
+// the run after any error.
 func (g *GocronLocker[L]) Lock(ctx context.Context, key string) (L, error) {
 	var none L
 	run := &gocronRun{name: g.Prefix + key, report: g.Report}

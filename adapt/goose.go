@@ -9,16 +9,14 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// GooseLocker is a lock.Locker and a lock.SessionLocker of goose v3, for
-// goose.WithLocker or goose.WithSessionLocker: several processes that start at
-// once migrate a database one after the other, and all but the first find nothing
-// to do. It works for every database, as the lock is not in it. WithLocker is the
-// better of the two: it does not keep a connection for the lock.
+// GooseLocker is a lock.Locker and a lock.SessionLocker of goose v3, for goose.WithLocker or
+// goose.WithSessionLocker. Processes that start together migrate a database one after the other, and all but
+// the first find nothing to do. It works for every database, because the lock is not in it. Prefer WithLocker: it
+// does not occupy a connection.
 //
-// Goose waits for the lock until its context ends. If the lease is lost, goose goes
-// on with the migration, and returns the error of Unlock, which is pawl.ErrLost,
-// when it has done. To have it stopped instead, leave the locker out and run goose
-// under the lease:
+// Goose waits for the lock until its context ends. If the lease is lost, goose completes the
+// migration, and then returns the error of Unlock, pawl.ErrLost. To stop it earlier, leave
+// the locker out and run goose under the lease:
 //
 //	locks.Do(ctx, "migrate/billing", func(ctx context.Context, lease *pawl.Lease) error {
 //		_, err := provider.Up(ctx)
@@ -37,17 +35,16 @@ func (g *GooseLocker) Lock(ctx context.Context, _ *sql.DB) error {
 	return g.turns.lock(ctx, g.Locks.Acquire, g.Name, g.Options)
 }
 
-// Unlock gives the lock back. It returns the errors of Lease.Release: ErrLost if the
-// migration was, for some of its time, without the lock; and one that is
-// ErrReleased if it is not locked.
+// Unlock releases the lock. It returns the errors of Lease.Release: ErrLost if a part of the migration ran
+// without the lock, and ErrReleased if the lock was not locked.
 func (g *GooseLocker) Unlock(ctx context.Context, _ *sql.DB) error {
 	return g.turns.unlock(ctx, g.Name)
 }
 
-// SessionLock does what Lock does. The lock does not depend on the connection.
+// SessionLock is Lock. The lock does not depend on the connection.
 func (g *GooseLocker) SessionLock(ctx context.Context, _ *sql.Conn) error { return g.Lock(ctx, nil) }
 
-// SessionUnlock does what Unlock does.
+// SessionUnlock is Unlock.
 func (g *GooseLocker) SessionUnlock(ctx context.Context, _ *sql.Conn) error {
 	return g.Unlock(ctx, nil)
 }

@@ -12,18 +12,17 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// GoZeroLock has the methods of go-zero's redis.RedisLock, for code that uses one: put it in
-// the place of redis.NewRedisLock(store, key).
+// GoZeroLock has the methods of go-zero's redis.RedisLock. Use it in place of
+// redis.NewRedisLock(store, key).
 //
 //	lock := &adapt.GoZeroLock{Locks: locks, Name: "stock/" + id}
 //	lock.SetExpire(30)
 //	if ok, err := lock.AcquireCtx(ctx); !ok || err != nil { … }
 //	defer lock.Release()
 //
-// Like a RedisLock it is one holder, however many goroutines use it: acquiring what it holds
-// returns true. Unlike one it renews its lease, and a Release that comes too late is told
-// apart. That the lock was lost while the work goes on cannot be told: look at Lease.
-// It must not be copied after the first use.
+// Like a RedisLock it is one holder, however many goroutines use it: a second AcquireCtx returns true. Unlike
+// a RedisLock it renews its lease, and Release reports when the lock was lost before. It cannot report a loss
+// while the work goes on: check Lease. Do not copy it after the first use.
 type GoZeroLock struct {
 	Locks   *pawl.Client // acquires the leases; must be set
 	Name    string
@@ -34,20 +33,20 @@ type GoZeroLock struct {
 	lease  *pawl.Lease   // of the last Acquire; nil after Release
 }
 
-// SetExpire makes the lock end that long after it is acquired next, also if the holder still
-// works. Without it, or with 0, the lock lasts until Release or until its process ends;
-// a RedisLock ends after half a second then.
+// SetExpire makes the next acquisition end after so many seconds, even if the holder still works. Without
+// it, or with 0, the lock lasts until Release or the end of the process. A RedisLock without
+// SetExpire ends after half a second.
 func (l *GoZeroLock) SetExpire(seconds int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire = time.Duration(seconds) * time.Second
 }
 
-// Acquire is AcquireCtx without an end.
+// Acquire is AcquireCtx without a context.
 func (l *GoZeroLock) Acquire() (bool, error) { return l.AcquireCtx(context.Background()) }
 
-// AcquireCtx asks once for the lock. It returns false if another has it. The errors are the
-// others of Client.TryAcquire.
+// AcquireCtx tries once to get the lock. It returns false if another holder has it. Otherwise it returns the
+// errors of Client.TryAcquire.
 func (l *GoZeroLock) AcquireCtx(ctx context.Context) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,11 +65,11 @@ func (l *GoZeroLock) AcquireCtx(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Release is ReleaseCtx without an end.
+// Release is ReleaseCtx without a context.
 func (l *GoZeroLock) Release() (bool, error) { return l.ReleaseCtx(context.Background()) }
 
-// ReleaseCtx gives the lock back. It returns false if the lock was not held any more: another
-// may have had it meanwhile. The errors are the others of Lease.Release.
+// ReleaseCtx releases the lock. It returns false if the lock was no longer held: another holder may have
+// had it. Otherwise it returns the errors of Lease.Release.
 func (l *GoZeroLock) ReleaseCtx(ctx context.Context) (bool, error) {
 	l.mu.Lock()
 	lease := l.lease
@@ -86,7 +85,7 @@ func (l *GoZeroLock) ReleaseCtx(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Lease returns the lease of the holder, for its token and its context, or nil.
+// Lease returns the lease, for its token and its context, or nil.
 func (l *GoZeroLock) Lease() *pawl.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()

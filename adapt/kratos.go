@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// KratosServer is a transport.Server of kratos v2, for kratos.Server: of all instances of an
-// app one does the work, and another one when that has gone.
+// KratosServer is a transport.Server of kratos v2, for kratos.Server. One instance of an app does the
+// work, and another one when that has gone.
 //
 //	kratos.New(kratos.Server(http, &adapt.KratosServer{Locks: locks, Name: "billing/outbox", Lead: relay}))
 //
-// It stands for election while the app runs. An error that Lead returns stops the app, as
-// that of any server; nil ends the standing for election of this instance.
+// It is a candidate while the app runs. If Lead returns an error, the app stops, as with any server. If Lead
+// returns nil, this instance is no longer a candidate.
 type KratosServer struct {
 	Locks *pawl.Client // acquires the leases; must be set
 	Name  string       // of the election
@@ -33,8 +33,8 @@ type KratosServer struct {
 	done    chan struct{}      // closed when Start has ended
 }
 
-// Start stands for election until Stop, and leads while it is elected. The errors are those of
-// Client.Elect. It is called once.
+// Start runs the election until Stop, and calls Lead when elected. It returns the errors of
+// Client.Elect. Call it once.
 func (s *KratosServer) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,8 +57,8 @@ func (s *KratosServer) Start(ctx context.Context) error {
 	return err
 }
 
-// Stop has Lead end and the lease given back, so that another instance leads at once. It waits
-// for that until ctx ends, which is its error then.
+// Stop ends the context of Lead, and returns when the lease has been released, so that another instance leads
+// at once. If ctx ends first, it returns the error of ctx.
 func (s *KratosServer) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopped = true

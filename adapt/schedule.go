@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// runOptions are the options of a scheduled run. Those of the user win.
+// runOptions returns the options of a scheduled run. The user's options win.
 func runOptions(minHold time.Duration, opts []pawl.Option) []pawl.Option {
 	return append([]pawl.Option{pawl.MinHold(minHold)}, opts...)
 }
 
-// giveBack releases the lease of a run. Whoever had ended it before, the run was not under
-// it to the end.
+// giveBack releases the lease of a run. If the lease ended before, it returns why: a part of the run was
+// not under the lease.
 func giveBack(ctx context.Context, lease *pawl.Lease) error {
 	ended := lease.Err()
 	if err := lease.Release(ctx); ended == nil {
@@ -26,12 +26,12 @@ func giveBack(ctx context.Context, lease *pawl.Lease) error {
 	return ended
 }
 
-// tell is for errors that a scheduler has nobody to return to.
+// tell reports an error that no caller gets.
 func tell(report func(name string, err error), name string, err error) {
 	switch {
 	case report != nil:
 		report(name, err)
-	case !errors.Is(err, pawl.ErrHeld): // another runs it, as is meant to be
+	case !errors.Is(err, pawl.ErrHeld): // the normal case: another process runs it
 		slog.Error("pawl: a scheduled job was skipped, failed or lost its lock", "name", name, "error", err)
 	}
 }

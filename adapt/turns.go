@@ -10,17 +10,15 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// turns are the leases of an adapter whose Unlock is told a name at most, and not
-// which lease it means. After a loss two of this process could hold one name by
-// the adapter's reckoning, and the Unlock of the first would end the lease of the
-// second. So a name is used by one caller at a time here, from Lock to Unlock,
-// whatever has become of the lease in between.
+// turns has the leases of an adapter whose Unlock gets a name, but no lease. After a loss two callers in
+// this process might both hold the name, as far as the adapter knows, and Unlock of the first would end the lease of
+// the second. So one caller at a time uses a name, from Lock to Unlock, even if the lease is lost in between.
 type turns struct {
 	mu    sync.Mutex
 	names map[string]*turn
 }
 
-// turn is one name. It exists while somebody holds it or waits for it.
+// turn is one name, while a caller holds it or waits for it.
 type turn struct {
 	taken chan struct{} // full from Lock to Unlock; not a mutex, so that ctx ends the waiting
 
@@ -31,7 +29,7 @@ type turn struct {
 
 var errNotHeld = fmt.Errorf("it is not locked here: unlock once for each lock: %w", pawl.ErrReleased)
 
-// join returns the turn of name, to be left again.
+// join returns the turn of name. The caller leaves it.
 func (t *turns) join(name string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +68,7 @@ func (t *turns) lock(ctx context.Context, acquire acquirer, name string, opts []
 	}
 }
 
-// tryLock returns pawl.ErrHeld if it is not its turn.
+// tryLock returns pawl.ErrHeld if another caller has the turn.
 func (t *turns) tryLock(ctx context.Context, acquire acquirer, name string, opts []pawl.Option) error {
 	u := t.join(name)
 	select {
@@ -82,7 +80,7 @@ func (t *turns) tryLock(ctx context.Context, acquire acquirer, name string, opts
 	}
 }
 
-// fill gets the lease of a turn, or gives the turn back.
+// fill acquires the lease of a turn, or ends the turn.
 func (t *turns) fill(ctx context.Context, u *turn, acquire acquirer, name string, opts []pawl.Option) (err error) {
 	var lease *pawl.Lease
 	defer func() {
@@ -100,9 +98,8 @@ func (t *turns) fill(ctx context.Context, u *turn, acquire acquirer, name string
 	return nil
 }
 
-// unlock gives the lease back and lets the next one have its turn. It returns an
-// error that is ErrReleased if the name is not locked, and those of
-// Lease.Release.
+// unlock releases the lease and ends the turn. The error is ErrReleased if the name is not locked,
+// and otherwise an error of Lease.Release.
 func (t *turns) unlock(ctx context.Context, name string) error {
 	t.mu.Lock()
 	u := t.names[name]
@@ -130,7 +127,7 @@ func (t *turns) held(name string) *pawl.Lease {
 	return nil
 }
 
-// exchange puts next in the place of old, and reports whether old was still there.
+// exchange replaces old by next, and reports whether old was still there.
 func (t *turns) exchange(name string, old, next *pawl.Lease) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,23 +19,21 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Dir is a Guard in a directory of a local file system, for the processes of one
-// machine. What Do was given is on the disk before it calls the function: neither
-// kill -9 nor a power cut makes it forget. If a process is killed in Do, the next
-// one gets in; while it is stopped there, the others wait. Processes get in in no order,
-// and look for that up to 50 ms late.
+// Dir is a Guard in a directory of a local file system, for the processes of one machine. The
+// token is on disk before Do calls the function, so neither kill -9 nor a power cut makes Dir forget it. If a
+// process is killed in Do, the next one gets in. While it is stopped there, the others wait. They get in
+// in no particular order, and up to 50 ms late.
 //
-// A resource has two small files, NAME.lock and NAME.token, for ever; NAME is made
-// of its SHA-256. Deleting them makes the resource forget its token, and one
-// that is restored from a backup knows an older one. A file that is damaged is refused.
+// Each resource has two small files for ever, NAME.lock and NAME.token, where NAME is made of its
+// SHA-256. If they are deleted, the resource forgets its token; if they are restored from a backup, it has
+// an older one. Do refuses a damaged file.
 type Dir struct {
 	path  string
 	gates gates
 }
 
-// OpenDir returns a Guard in an existing directory. Whoever may write there may write
-// as a holder of any token. It returns an error that is errors.ErrUnsupported on
-// systems without flock(2), such as Windows.
+// OpenDir returns a Guard in an existing directory. A user who may write there may write with any
+// token. On systems without flock(2), such as Windows, the error is errors.ErrUnsupported.
 func OpenDir(path string) (*Dir, error) {
 	abs, err := filepath.Abs(path) // or os.Chdir would make it forget its tokens
 	if err != nil {
@@ -75,7 +73,7 @@ func (d *Dir) Do(ctx context.Context, resource string, token pawl.Token, f func(
 	return f()
 }
 
-// failed adds the resource to an error that does not say it.
+// failed adds the resource to an error that does not name it.
 func failed(ctx context.Context, resource string, err error) error {
 	if errors.Is(err, ErrStale) || ctx.Err() != nil && err == ctx.Err() {
 		return err
@@ -83,8 +81,8 @@ func failed(ctx context.Context, resource string, err error) error {
 	return fmt.Errorf("fence: resource %q: %w", resource, err)
 }
 
-// waitLock polls for the flock: nobody tells that a process has let go, and a
-// thread that waits in flock(2) could not be called back.
+// waitLock polls for the flock. No message says that a process has unlocked, and a thread that waits in
+// flock(2) cannot be called back.
 func waitLock(ctx context.Context, path string) (*os.File, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		lock, err := tryLock(path)
@@ -106,7 +104,7 @@ func waitLock(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// raise returns when token is the largest that the disk knows. The flock is ours.
+// raise returns when token is the largest on disk. The caller has the flock.
 func (d *Dir) raise(g *gate, path, resource string, token pawl.Token) error {
 	seen, err := readToken(path, resource)
 	if err != nil {
@@ -133,8 +131,7 @@ func (d *Dir) raise(g *gate, path, resource string, token pawl.Token) error {
 	return nil
 }
 
-// The content of a file is one line: what it is, the checksum of what follows, the
-// token, the resource.
+// A file has one line: magic, the checksum of the rest, the token, and the resource.
 const magic = "pawl-fence1"
 
 // readToken returns the token in a file, or 0 if there is no file.
@@ -156,7 +153,7 @@ func readToken(path, resource string) (pawl.Token, error) {
 	return n, nil
 }
 
-// body returns a line without what it is and its checksum.
+// body returns a line without magic and checksum.
 func body(line string) string {
 	fields := strings.SplitN(line, " ", 3)
 	return fields[len(fields)-1]
@@ -167,10 +164,9 @@ func line(resource string, token pawl.Token) string {
 	return fmt.Sprintf("%s %08x %s", magic, crc32.ChecksumIEEE([]byte(body)), body)
 }
 
-// writeToken replaces the file: it is the old one or the new one, whole, whatever
-// happens. The name of what it writes first is always the same, so that no more than
-// that one is left behind by those who are killed here. It is made anew: in a directory
-// that others may write to, it might be a link to another file.
+// writeToken replaces the file. Whatever happens, the file is whole, old or new. The temporary name is
+// always the same, so that processes that are killed here leave one file behind. The file is made anew, because in a
+// directory that others may write to the old one may be a link.
 func writeToken(path, resource string, token pawl.Token) error {
 	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -26,9 +26,9 @@ func openDir(path string) (*Dir, error) {
 	return &Dir{path: path}, nil
 }
 
-// tryLock takes the flock of the file at path, which it makes if need be, or
-// returns nil if somebody else has it. Closing the file ends it, as does the end of
-// the process. A child does not inherit it.
+// tryLock takes the flock of the file at path, and makes the file if it is missing. It returns nil if
+// another process has the flock. Closing the file ends it, and so does the end of the process. Children do
+// not inherit it.
 func tryLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -50,7 +50,7 @@ func tryLock(path string) (*os.File, error) {
 	}
 }
 
-// syncDir makes what was renamed in a directory durable; a variable for tests.
+// syncDir makes a rename durable. It is a variable for tests.
 var syncDir = func(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -9,26 +9,25 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Guard remembers the largest token that each resource has seen. *Memory and *Dir
-// are guards. A guard is safe for concurrent use.
+// Guard remembers the largest token that each resource has seen. *Memory and *Dir are guards. A
+// Guard is safe for concurrent use.
 type Guard interface {
-	// Do raises the resource's token to token and calls f, and no other Do for the
-	// resource runs until f has returned: both writing and reading in f are safe. If
-	// f is nil it only raises the token; a new holder that will read elsewhere does
-	// that first.
+	// Do raises the resource's token to token and calls f. No other Do for the resource runs
+	// until f has returned, so f may read and write. If f is nil, Do only raises the token: a new
+	// holder does that before it reads elsewhere.
 	//
-	// It returns what f returns. If f was not called it returns a *StaleError if the
-	// resource has seen a larger token, the error of ctx if that ended while others
-	// were at work, that of Check, or why the token could not be remembered.
+	// Do returns the result of f. If it did not call f, the error is a *StaleError if the resource has seen
+	// a larger token, the error of ctx if that ended first, the error of Check, or says why the token
+	// could not be stored.
 	//
-	// ctx is not given to f, which has to end by itself: until then a new holder
-	// waits. f must not call Do for the same resource, as it would wait for itself.
+	// Do does not end f with ctx: a new holder waits until f returns. f must not call Do for the
+	// same resource, because that would wait for itself.
 	Do(ctx context.Context, resource string, token pawl.Token, f func() error) error
 }
 
-// Memory is a Guard in the memory of one process: for a resource that lives and
-// dies with it. The zero value is ready for use. Each resource's name and token
-// are kept for as long as the Memory is: forgotten, an old token would be let in.
+// Memory is a Guard in the memory of one process, for a resource in the same memory. The zero value
+// is ready to use. A Memory keeps the name and token of each resource for ever, because a resource without a token would
+// accept an old one.
 type Memory struct{ gates gates }
 
 // Do implements Guard.
@@ -51,19 +50,18 @@ func (m *Memory) Do(ctx context.Context, resource string, token pawl.Token, f fu
 	return f()
 }
 
-// gates are the gates of the resources, each passed by one at a time.
+// gates lets one caller at a time use a resource.
 type gates struct {
 	mu sync.Mutex
 	by map[string]*gate
 }
 
 type gate struct {
-	busy chan struct{} // holds an element while somebody is inside
-	seen pawl.Token    // whoever is inside may use it
+	busy chan struct{} // full while a caller is inside
+	seen pawl.Token    // for the caller inside
 }
 
-// enter waits until it is the only one inside. A mutex would not do: the waiting
-// ends with ctx.
+// enter waits until the caller is alone, or until ctx ends, which a mutex cannot do.
 func (s *gates) enter(ctx context.Context, resource string) (*gate, error) {
 	s.mu.Lock()
 	if s.by == nil {
@@ -83,8 +81,7 @@ func (s *gates) enter(ctx context.Context, resource string) (*gate, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	// While it waited the process may have been paused: a lease's context looks at
-	// the clock.
+	// The process may have been paused meanwhile. The context of a lease looks at the clock.
 	if err := ctx.Err(); err != nil {
 		g.leave()
 		return nil, err

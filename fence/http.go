@@ -21,8 +21,8 @@ const (
 	ResourceHeader = "Fencing-Token-Resource" // of a refusal
 )
 
-// TokenError says that a request has no token (428 Precondition Required), or
-// one that cannot be read (400 Bad Request).
+// TokenError is a request without a token (428 Precondition Required), or with one that cannot be
+// read (400 Bad Request).
 type TokenError struct {
 	Status int   // of the answer
 	Err    error // what is wrong with the token
@@ -52,22 +52,20 @@ func FromHeader(h http.Header) (pawl.Token, error) {
 	}
 }
 
-// Handler returns a handler that calls next within g.Do for the resource that the
-// request is about. So next must not go on writing after it has returned: put an
-// http.TimeoutHandler around this handler, not into it. A request that only reads (GET, HEAD, OPTIONS) may come without a token; with one it
-// raises the resource's token, as a new holder's first read should. The token is in
-// the context that next gets, see Token.
+// Handler returns a handler that calls next within g.Do for the resource of the request. So next must
+// not write after it has returned: put an http.TimeoutHandler around this handler, not inside. A
+// request that only reads (GET, HEAD, OPTIONS) may come without a token. With one it raises the
+// resource's token, as the first read of a new holder should. next finds the token in its context, see
+// Token.
 //
-// A request that is refused is answered as WriteError does. Whoever may send a token may
-// send a large one: check who it is before.
+// A refused request is answered by WriteError. A client that may send a token may send a large one:
+// authenticate clients first.
 //
-// A Memory will do if the data is in the memory of the server too, and there is one
-// server. A Dir will if the data is on its disk. What next does elsewhere, in a
-// service behind it for one, may arrive there after it has returned, or while
-// it is paused, and only that service can refuse it.
+// Use a Memory if the data are in the memory of one server, and a Dir if they are on its disk. What
+// next sends to another service may arrive there late, and only that service can refuse it.
 //
-// Where the data is in a database, its transaction has to be fenced instead: use
-// FromHeader, Install and WriteError in the handler.
+// If the data are in a database, fence the transaction instead: use FromHeader, Install and
+// WriteError in your handler.
 func Handler(g Guard, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Header.Values(TokenHeader)) == 0 && reads(r.Method) {
@@ -91,11 +89,10 @@ func reads(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// WriteError answers a request that err has kept from being carried out: with 412
-// Precondition Failed and both tokens for a *StaleError, the status of a
-// *TokenError, and otherwise 503 Service Unavailable: the token could not be
-// checked. The body is the error's text. It is 412 and not 409 Conflict, as the token is a precondition in a
-// header, and to send the same again cannot help.
+// WriteError answers a request that failed with err: with 412 Precondition Failed and both tokens for a
+// *StaleError, with the status of a *TokenError, and otherwise with 503 Service Unavailable. The body is the text
+// of the error. 412 fits better than 409 Conflict: the token is a precondition in a header, and the
+// same request cannot succeed later.
 func WriteError(w http.ResponseWriter, err error) {
 	status := http.StatusServiceUnavailable
 	var stale *StaleError
@@ -113,12 +110,11 @@ func WriteError(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), status)
 }
 
-// FromResponse returns the *StaleError that WriteError has put into a response, or
-// nil if it is another response. One that is garbled is ErrStale too. It does not
-// close the body.
+// FromResponse returns the *StaleError that WriteError wrote into a response, or nil for any other
+// response. If that part is garbled, the error is ErrStale as well. FromResponse does not close the body.
 func FromResponse(resp *http.Response) error {
 	if resp.StatusCode != http.StatusPreconditionFailed || len(resp.Header.Values(SeenHeader)) == 0 {
-		return nil // a 412 of somebody else, of If-Match for one
+		return nil // another 412, such as of If-Match
 	}
 	token, err := ParseToken(resp.Header.Get(TokenHeader))
 	seen, err2 := ParseToken(resp.Header.Get(SeenHeader))
@@ -131,15 +127,15 @@ func FromResponse(resp *http.Response) error {
 
 type tokenKey struct{}
 
-// WithToken returns a copy of ctx with a token, for Transport and Token. The context of a lease
-// has one without it.
+// WithToken returns a copy of ctx with a token, for Transport and Token. The context of a lease needs
+// none.
 func WithToken(ctx context.Context, token pawl.Token) context.Context {
 	return context.WithValue(ctx, tokenKey{}, token)
 }
 
-// Token returns the token that WithToken has put into ctx, or else that of the lease in whose
-// context ctx was made, see pawl.LeaseFrom. It returns 0 if there is none, or if ctx is from
-// leases on several names: only the caller knows which of them is the lock of the resource.
+// Token returns the token that WithToken put into ctx, or else the token of the lease to which ctx
+// belongs, see pawl.LeaseFrom. It returns 0 if there is none, and if ctx belongs to leases on several names,
+// because only the caller knows which of them protects the resource.
 func Token(ctx context.Context) pawl.Token {
 	token, err := tokenFrom(ctx)
 	if err != nil {
@@ -167,16 +163,15 @@ func tokenFrom(ctx context.Context) (pawl.Token, error) {
 	return lease.Token(), nil
 }
 
-// Transport sends requests with the token of their context, see Token. A request without a
-// token, or with several, is not sent, nor one whose context has ended: make it with the lease's context, such
-// as Client.Do gives to its function. FromResponse tells which were refused.
+// Transport sends requests with the token of their context, see Token. Make them with the context of a lease,
+// such as Client.Do passes to its function. Transport does not send a request without a token, with several
+// tokens, or with a context that has ended. FromResponse recognizes a refusal.
 //
-// When an answer does not come, the request may be carried out later, if it is not
-// stale then.
+// A request without an answer may be carried out later, if its token is not stale by then.
 //
-// The token goes along when an http.Client follows a redirect, to another host too: a
-// service may send its clients to the server that leads. It is no secret; but a service
-// that is not trusted should not choose where it goes: see http.Client.CheckRedirect.
+// If an http.Client follows a redirect, the token goes along, also to another host: a service may redirect
+// to the server that leads. A token is no secret. But a service that you do not trust should not choose
+// where it goes: see http.Client.CheckRedirect.
 type Transport struct {
 	Base http.RoundTripper // http.DefaultTransport if nil
 }

@@ -19,18 +19,16 @@ const (
 	SQLite                        // 3.24 or later
 )
 
-// Schema makes the table that Install uses, unless it is there. It is the same in
-// every dialect. When several make it at once, PostgreSQL answers some of them with an
-// error (SQLSTATE 23505 or 42710), and then it is there: let a migration make it, or
-// try a second time.
+// Schema makes the table of Install if it is missing. It is the same in every dialect. If several
+// clients run it at once, PostgreSQL answers some of them with an error (SQLSTATE 23505 or 42710), and the
+// table is there: put it into a migration, or run it again.
 const Schema = `CREATE TABLE IF NOT EXISTS pawl_fence (
 	resource TEXT PRIMARY KEY,
 	token BIGINT NOT NULL
 )`
 
-// The row is written also if the token is the same. So at REPEATABLE READ and
-// SERIALIZABLE a transaction that has begun to read before another one wrote is told
-// to try again, instead of writing on the ground of what it read too early.
+// The row is written even if the token is the same. So at REPEATABLE READ and SERIALIZABLE the
+// database asks a transaction that read before another one wrote to try again.
 var (
 	install = map[Dialect]string{
 		PostgreSQL: `INSERT INTO pawl_fence (resource, token) VALUES ($1, $2)
@@ -44,26 +42,23 @@ var (
 	}
 )
 
-// Install raises the resource's token in the user's own transaction, of which it
-// should be the first statement: what was read before it in the same transaction
-// may be out of date at READ COMMITTED. Until the transaction ends, Install for
-// the same resource waits in all others, so that both reading and writing is
-// safe after it, at every isolation level, and a rollback takes the token back
-// with the writes. So does a rollback to a savepoint that was made before it, after which
-// the rest of the transaction is not fenced.
+// Install raises the resource's token in the user's transaction. It should be the first statement: at READ
+// COMMITTED, anything read earlier may be out of date. Until the transaction ends, Install for the same resource
+// waits in all others. So reading and writing are safe after it, at every isolation level, and a
+// rollback takes the token back together with the writes. A rollback to an earlier savepoint does so too, and
+// leaves the rest of the transaction unfenced.
 //
-// It returns a *StaleError if the resource has seen a larger token, the error of
-// Check, or that of the database; the transaction has to be rolled back then. A
-// database that asks to try again (SQLSTATE 40001 and 40P01, SQLITE_BUSY) means the
-// whole transaction, with the same token. In SQLite begin with BEGIN IMMEDIATE, or let
-// Install be the first statement, and set a busy_timeout.
+// If the resource has seen a larger token, the error is a *StaleError. Otherwise it is the error of Check or of
+// the database. After an error roll back. If a database asks to try again (SQLSTATE 40001 and 40P01,
+// SQLITE_BUSY), repeat the whole transaction, with the same token. With SQLite use BEGIN IMMEDIATE, or call
+// Install first, and set a busy_timeout.
 //
-// A table of the user's own needs no Install for a write that is one statement, if
-// it has a column for the token:
+// A write of one statement to your own table needs no Install if the table has a column for the
+// token:
 //
 //	UPDATE invoice SET total = $1, token = $2 WHERE id = $3 AND token <= $2
 //
-// If that changes no row the token is stale, or there is no such row.
+// If that changes no row, the token is stale or the row does not exist.
 func (d Dialect) Install(ctx context.Context, tx *sql.Tx, resource string, token pawl.Token) error {
 	if install[d] == "" {
 		return fmt.Errorf("fence: resource %q: %d is no Dialect: use fence.PostgreSQL or fence.SQLite", resource, d)
@@ -79,8 +74,8 @@ func (d Dialect) Install(ctx context.Context, tx *sql.Tx, resource string, token
 	})
 }
 
-// PgxTx is a pgx.Tx of any version. A pool or a connection is none: the token would be raised in
-// a transaction of its own.
+// PgxTx is a pgx.Tx of any version. Pools and connections do not fit, because Install would raise the
+// token in a transaction of its own.
 type PgxTx[T PgxTag, R PgxRow] interface {
 	Exec(ctx context.Context, sql string, args ...any) (T, error)
 	QueryRow(ctx context.Context, sql string, args ...any) R
@@ -111,7 +106,7 @@ func InstallPgx[T PgxTag, R PgxRow](ctx context.Context, tx PgxTx[T, R], resourc
 	})
 }
 
-// raise raises a token. install returns how many rows it has changed, look reads the token.
+// raise raises a token. install returns the number of rows that it changed, look reads the token.
 func raise(ctx context.Context, resource string, token pawl.Token, install func() (int64, error), look func(*int64) error) error {
 	if err := Check(resource, token); err != nil {
 		return err
@@ -123,8 +118,7 @@ func raise(ctx context.Context, resource string, token pawl.Token, install func(
 	if n == 1 {
 		return nil
 	}
-	// The row is locked although it was not changed, so this is the token that the
-	// statement has seen.
+	// The row was not changed, but it is locked, so this is the token that the statement saw.
 	var seen int64
 	if err := look(&seen); err != nil {
 		return sqlError(ctx, resource, err)

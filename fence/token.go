@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// ErrStale is what errors.Is finds in a *StaleError.
+// ErrStale matches a *StaleError with errors.Is.
 var ErrStale = errors.New("stale fencing token")
 
-// StaleError says that a write was refused and changed nothing, because the resource has
-// seen a larger token. The lease has ended: stop.
+// StaleError is a write that was refused and did nothing, because the resource has seen a larger
+// token. Stop: the lease has ended.
 type StaleError struct {
 	Resource string     // that was to be written
 	Token    pawl.Token // of the write
@@ -32,11 +32,11 @@ func (e *StaleError) Error() string {
 // Is makes errors.Is(err, ErrStale) true.
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// MaxToken is the largest token: what a BIGINT of SQL holds.
+// MaxToken is the largest token: the largest BIGINT of SQL.
 const MaxToken pawl.Token = math.MaxInt64
 
-// Check returns an error unless token is from 1 to MaxToken and resource is not
-// empty. All helpers call it; only a helper of your own has to.
+// Check returns an error unless token is from 1 to MaxToken and resource is not empty. The helpers
+// of this package call it.
 func Check(resource string, token pawl.Token) error {
 	switch {
 	case resource == "":
@@ -49,8 +49,7 @@ func Check(resource string, token pawl.Token) error {
 	return nil
 }
 
-// ParseToken reads a token in decimal digits, such as $PAWL_TOKEN or the value of
-// an HTTP header.
+// ParseToken reads a token in decimal digits, such as $PAWL_TOKEN or the value of an HTTP header.
 func ParseToken(s string) (pawl.Token, error) {
 	n, err := strconv.ParseUint(s, 10, 63)
 	if err != nil || n == 0 || strings.HasPrefix(s, "0") {

@@ -13,10 +13,10 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// claimMicros is how long a name that was handed to a waiter stays its own until it asks for more.
+// claimMicros is how long a waiter has, after a hand-over, to ask for the lease.
 var claimMicros = num(time.Second.Microseconds())
 
-// A waiter that does not listen polls. One that has not looked for pollGone is taken for gone.
+// pollGone is how long a waiter without messages may go without a look before the server drops it.
 const pollGone = 2 * time.Second
 
 // How a request waits.
@@ -26,7 +26,7 @@ const (
 	looks  = "2"
 )
 
-// Codes of the functions besides 1, for yes, and 0. With the first ones nothing was done.
+// Codes of the functions, besides 1 for yes and 0 for no.
 const (
 	otherRun      = -1
 	tombstone     = -3
@@ -39,7 +39,7 @@ const (
 	keptLonger = 2 // of a renewal
 )
 
-// listening is over what messages about a name come, of which life of the data.
+// listening is the Session of answers and events: a connection, and the timeline of the data.
 type listening struct {
 	session  session
 	timeline int
@@ -53,17 +53,17 @@ type asking struct {
 	place  int64 // in the queue, once it is known
 }
 
-// Ask implements driver.Store. The Handle of an answer is the place in the queue: a waiter that was passed over, as
-// it did not take the name, comes back to it.
+// Ask implements driver.Store. The Handle of an answer is the place in the queue. A waiter that was passed
+// over, because it did not take the name, comes back to its place.
 func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, err error) {
 	place, again := r.Handle.(int64)
 	session, deaf := s.ear.state() // before the request is sent
-	// Others would ask in vain for what is kept by a client that never hears that.
+	// A client that hears nothing would not give a kept lease back when others want it.
 	q := &asking{r, s.records.Of(r, r.Keeps && !errors.Is(deaf, errPooled)), noWait, place}
 	switch {
 	case r.Queue && session != 0:
 		q.wait = hears
-	case r.Queue && driver.FailureOf(deaf).Lasting: // it would poll for ever
+	case r.Queue && driver.FailureOf(deaf).Lasting: // or it would poll for ever
 		return ans, deaf
 	case r.Queue:
 		q.wait = looks
@@ -86,7 +86,7 @@ func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, 
 	return ans, s.read(&ans, a, q)
 }
 
-// read reads the row of an answer.
+// read turns a row into an answer.
 func (s *store) read(ans *driver.Answer, a reply, q *asking) error {
 	row := a.row
 	ans.Since, ans.Clock = a.sent, s.clock(a.sent, row[4])
@@ -94,7 +94,7 @@ func (s *store) read(ans *driver.Answer, a reply, q *asking) error {
 	switch integer(row[0]) {
 	case 1:
 		ans.Granted, ans.Token, ans.Spare, ans.Waited = true, uint64(long(row[1])), uint64(long(row[2])), yes(row[3])
-		s.ear.start(s) // somebody may end the lease
+		s.ear.start(s) // to hear if another client ends the lease
 		return nil
 	case tombstone:
 		return &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
@@ -168,7 +168,8 @@ type ending struct {
 	how driver.End
 }
 
-// End implements driver.Store. Unless the end is an ordinary one, it leaves a tombstone for requests that come later.
+// End implements driver.Store. An End with Unsure or Doubt leaves a tombstone, which refuses requests that
+// come later.
 func (s *store) End(ctx context.Context, l driver.Ref, how driver.End) (found bool, err error) {
 	send := s.release
 	if kindOf(l.Shared, l.Slots) == 0 && how == (driver.End{}) {
@@ -182,7 +183,7 @@ func (s *store) release(ctx context.Context, q ending) (reply, error) {
 	return s.call(ctx, s.sql.release, q.Name, q.Lease, claimMicros, boolean(q.how.Unsure), boolean(q.how.Doubt))
 }
 
-// kindOf returns the kind of a lease as it is in the store.
+// kindOf returns the kind as the schema has it.
 func kindOf(isShared bool, slots int) int {
 	if isShared {
 		return shared
@@ -192,7 +193,7 @@ func kindOf(isShared bool, slots int) int {
 
 const shared = -1
 
-// clock is what an answer shows of the server's clock.
+// clock returns the server's clock as an answer shows it.
 func (s *store) clock(sent driver.Instant, at []byte) driver.Clock {
 	return driver.Clock{Server: s.where, Sent: sent, At: micros(at)}
 }

@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	mostFlying = 2  // of the connections, of which there are 4 unless set
+	mostFlying = 2  // calls, on 4 connections by default
 	mostInCall = 64 // requests
 	batchWait  = 5 * time.Millisecond
 
-	// A renewal has time, which is little of a TTL; one of a shorter TTL is sent at once.
+	// A renewal can wait for a small part of its TTL. With a shorter TTL it is sent at once.
 	gather      = 50 * time.Millisecond
 	gatherTTL   = 50 * gather
 	maxRenewals = 500
 )
 
-// inBatches sets up the calls of many requests. They wait for no row: a request whose row another one has is sent by
-// itself after that.
+// inBatches sets up the calls of many requests. Such a call waits for no row. A request whose row is
+// locked is sent alone after that.
 func (s *store) inBatches() {
 	s.takes = storekit.Batch[*asking, reply]{Few: mostFlying, Most: mostInCall, Wait: batchWait, Alone: s.acquire, Together: s.acquireAll}
 	s.releases = storekit.Batch[ending, reply]{Few: mostFlying, Most: mostInCall, Wait: batchWait, Alone: s.release, Together: s.releaseAll}
 	s.renewals = storekit.Batch[renewing, reply]{Most: maxRenewals, Wait: gather, Alone: s.renew, Together: s.renewAll}
 }
 
-// acquireAll asks for free names.
+// acquireAll asks for several free names.
 func (s *store) acquireAll(ctx context.Context, all []*asking) []storekit.Reply[reply] {
 	lease := func(q *asking) string { return q.Lease }
 	rows, sent, err := s.boundRows(ctx, s.sql.acquireMany, s.id,
@@ -41,7 +41,7 @@ func (s *store) acquireAll(ctx context.Context, all []*asking) []storekit.Reply[
 	return replies(all, lease, rows, sent, err)
 }
 
-// releaseAll releases leases that nobody waits for.
+// releaseAll ends leases without waiters.
 func (s *store) releaseAll(ctx context.Context, all []ending) []storekit.Reply[reply] {
 	lease := func(q ending) string { return q.Lease }
 	rows, sent, err := s.exec(ctx, s.sql.releaseMany, array(all, func(q ending) string { return q.Name }), array(all, lease))
@@ -58,8 +58,8 @@ func (s *store) renewAll(ctx context.Context, all []renewing) []storekit.Reply[r
 	return replies(all, lease, rows, sent, err)
 }
 
-// replies gives each request its row, which has the lease at its end. What the server refuses may be because of one
-// of them: then each is sent by itself.
+// replies gives each request its row, which ends with the id of the lease. If the server refuses the call,
+// one request may be the cause: then each is sent alone.
 func replies[Q any](all []Q, lease func(Q) string, rows [][][]byte, sent driver.Instant, err error) []storekit.Reply[reply] {
 	of := make(map[string][][]byte, len(rows))
 	for _, row := range rows {
@@ -75,7 +75,7 @@ func replies[Q any](all []Q, lease func(Q) string, rows [][][]byte, sent driver.
 	return each
 }
 
-// array writes values as an array of PostgreSQL.
+// array returns values as an array of PostgreSQL.
 func array[T any](all []T, of func(T) string) string {
 	var b strings.Builder
 	for i, a := range all {

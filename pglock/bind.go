@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// run is one life of the data: a server, and the timeline on which it writes. A replica
-// that is promoted, and a backup that is restored, begin a new timeline.
+// run identifies the data: the server, and the timeline on which it writes. The promotion of a replica
+// and the restore of a backup begin a new timeline.
 type run struct {
 	system   string
 	timeline int
@@ -35,8 +35,8 @@ func (s *store) make(ctx context.Context, c *conn) error {
 		}
 		return nil
 	}
-	// One at a time: two that make the same would disturb each other. All in one
-	// transaction, as it is one message.
+	// One client at a time, because two would fail on each other. It is one message, so it is one
+	// transaction.
 	sql := "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pawl schema', 0));\n" + Schema(s.schema)
 	if err := c.Exec(ctx, sql).Close(); err != nil {
 		f := s.classify(ctx, err)
@@ -48,9 +48,8 @@ func (s *store) make(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// bind learns in which run the server is, and makes its record if there is none. asked
-// is when the request was sent that found another run: another call may have bound the
-// store since.
+// bind learns the run of the server, and makes its record if there is none. asked is when the request
+// was sent that met another run: another call may have bound the store since.
 func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 	s.binding.Lock()
 	defer s.binding.Unlock()
@@ -91,8 +90,8 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 	return nil
 }
 
-// replaced returns an error if the store was bound to another server, or to a later timeline
-// of it: then leases may be missing there, and others may be there that have ended.
+// replaced returns an error unless the server has the data to which the store is bound, or a later
+// timeline of them. Otherwise leases may be missing there, and ended ones may be present.
 func (s *store) replaced(is run) error {
 	switch was := s.now(); {
 	case was.system != "" && was.system != is.system:
@@ -103,12 +102,12 @@ func (s *store) replaced(is run) error {
 	return nil
 }
 
-// wrong is the failure of a server that must not be used.
+// wrong returns the failure of a server that must not be used.
 func (s *store) wrong(format string, args ...any) error {
 	return &driver.Failure{Lasting: true, Err: storekit.OfKind(storekit.ErrConfig, fmt.Errorf("%s: %s", s.where, fmt.Sprintf(format, args...)))}
 }
 
-// now returns the run that the store is bound to.
+// now returns the run to which the store is bound.
 func (s *store) now() run {
 	s.mu.Lock()
 	defer s.mu.Unlock()

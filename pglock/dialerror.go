@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// dialFailure is that of a connection that could not be made.
+// dialFailure is the failure when no connection could be made.
 func dialFailure(err error) *driver.Failure {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {
@@ -24,8 +24,8 @@ func dialFailure(err error) *driver.Failure {
 	return &driver.Failure{Err: is, Lasting: is != said}
 }
 
-// hint says why a connection could not be made, and what to do. It does not wrap the
-// error, which may be that of a context that is not the caller's.
+// hint says why no connection could be made, and what to do. It does not wrap err, which may be the
+// error of a context other than the caller's.
 func hint(err error) error {
 	text := strings.Join(reasons(err), "; ")
 	for _, c := range []struct{ part, hint string }{
@@ -60,9 +60,9 @@ func hint(err error) error {
 
 const noTLS = "server refused TLS connection"
 
-// reasons returns why each attempt has failed, each reason once: hosts have several addresses, and
-// with sslmode=prefer each is tried with TLS and then without. It says that a server has no TLS
-// only if there is nothing else to say.
+// reasons returns why each attempt failed, each reason once. Hosts have several addresses, and
+// sslmode=prefer tries each with TLS and then without. That a server has no TLS is a reason only if
+// there is no other.
 func reasons(err error) (all []string) {
 	attempts := []error{err}
 	var failed *pgconn.ConnectError
@@ -85,8 +85,8 @@ func reasons(err error) (all []string) {
 	return all
 }
 
-// reason returns what one attempt came to: the address, which pgconn writes as "ADDRESS (HOST): ",
-// and the innermost error.
+// reason returns the address of an attempt, which pgconn writes as "ADDRESS (HOST): ", and its
+// innermost error.
 func reason(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	addr, rest, _ := strings.Cut(text, " (")

@@ -21,17 +21,16 @@ type failure struct {
 	driver.Failure
 	repeat  bool // the server rolled it back because of another transaction
 	drop    bool // the connections lead to the wrong server
-	refused bool // the server has said no, and rolled it back
+	refused bool // the server refused it, and rolled it back
 }
 
-// Unwrap returns what the participant has to know.
+// Unwrap returns the part that the participant reads.
 func (f *failure) Unwrap() error { return &f.Failure }
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }
 
-// classify turns the error of a statement that was sent, or was about to be, into a
-// failure. A statement that the server has refused was rolled back. Only if the server
-// ends the connection, with FATAL, may that have been after the commit.
+// classify turns the error of a statement into a failure. The server rolls back a statement that it
+// refuses. If it ends the connection as well, with FATAL, the commit may have come before.
 func (s *store) classify(ctx context.Context, err error) *failure {
 	var pe *pgconn.PgError
 	f := &failure{}
@@ -49,21 +48,21 @@ func (s *store) classify(ctx context.Context, err error) *failure {
 	return f
 }
 
-// notSent reports whether a statement has certainly not reached the server, or has found a
-// session that had ended because it was idle.
+// notSent reports whether a statement has certainly not reached the server, or has reached a
+// session that had already ended because it was idle.
 func notSent(err error) bool {
 	var pe *pgconn.PgError
 	return pgconn.SafeToRetry(err) ||
 		errors.As(err, &pe) && pe.Severity == "FATAL" && (pe.Code == "57P05" || pe.Message == "client_idle_timeout")
 }
 
-// fatal reports whether an error has ended the connection. Those of class 08 come from a
-// pooler that has lost its server.
+// fatal reports whether an error has ended the connection. A pooler that has lost its server sends
+// class 08.
 func fatal(pe *pgconn.PgError) bool {
 	return pe.Severity == "FATAL" || pe.Severity == "PANIC" || strings.HasPrefix(pe.Code, "08") || strings.HasPrefix(pe.Code, "57P")
 }
 
-// refused is a failure of a statement that was rolled back.
+// refused returns the failure of a statement that was rolled back.
 func refused(pe *pgconn.PgError) *failure {
 	f := &failure{refused: true}
 	f.Err = pe
@@ -93,7 +92,7 @@ func refused(pe *pgconn.PgError) *failure {
 	return f
 }
 
-// refusal returns err with what programs may want to know of a refusal.
+// refusal adds to err what programs can tell of a refusal.
 func refusal(pe *pgconn.PgError, err error) error {
 	switch {
 	case pe.Code == "42501", strings.HasPrefix(pe.Code, "28"):
@@ -104,8 +103,8 @@ func refusal(pe *pgconn.PgError, err error) error {
 	return err
 }
 
-// explain adds which server it was. It hides that the request had a deadline of its own:
-// context errors are the caller's alone.
+// explain adds the server to an error. It hides the deadline of the request itself: a context error
+// is always the caller's.
 func (s *store) explain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) {
 		return fmt.Errorf("%s: no answer in time: does the server run, and does it wait for a replica?", s.where)

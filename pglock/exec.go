@@ -14,14 +14,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// reply is the row with which a function has answered, and the instant before the request was sent.
+// reply is the row that a function returned, and the instant before the request was sent.
 type reply struct {
 	row  [][]byte
 	sent driver.Instant
 }
 
-// exec sends one statement, and again if the server has rolled it back because of another
-// transaction. sent is before it was sent.
+// exec sends one statement. It repeats the statement if the server rolled it back because of another
+// transaction. sent is an instant before the sending.
 func (s *store) exec(ctx context.Context, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
 	const most = 10
 	for i := range most {
@@ -38,9 +38,9 @@ func (s *store) exec(ctx context.Context, sql string, args ...any) (rows [][][]b
 	return rows, sent, err
 }
 
-// once has a goroutine do it. A caller whose context ends goes: the connection waits for
-// the answer, as it would have to be made anew. What has not been sent by then is not
-// sent any more.
+// once runs ask in a goroutine, so that a caller can leave when its context ends. The connection
+// stays for the answer, because a new one costs more. A statement that has not been sent by then is
+// not sent at all.
 func (s *store) once(ctx context.Context, sql string, args []any) (rows [][][]byte, sent driver.Instant, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, &driver.Failure{Err: err}
@@ -62,20 +62,20 @@ func (s *store) once(ctx context.Context, sql string, args []any) (rows [][][]by
 	case <-q.done:
 		return q.rows, q.sent, q.err
 	case <-ctx.Done():
-		// The connection may be dead. It may also be on a slow link, where a new one takes longer still.
+		// The connection may be dead, or its link may be slow. There a new one would take even longer.
 		time.AfterFunc(max(lateAnswer, 2*time.Duration(s.pool.took.Load())), cancel)
 		return nil, 0, &driver.Failure{Err: ctx.Err(), Maybe: q.settled.Swap(true)}
 	}
 }
 
-// lateAnswer is for how long a connection may wait at least for an answer that nobody wants.
+// lateAnswer is the shortest time for which a connection stays for an answer without a caller.
 const lateAnswer = 500 * time.Millisecond
 
-// question is one statement on its way.
+// question is a statement on its way.
 type question struct {
 	sql     string
 	args    []*string
-	settled atomic.Bool // it is sent, or its caller has gone: whichever came first
+	settled atomic.Bool // the first of two: it was sent, or its caller left
 	done    chan struct{}
 
 	// Set before done is closed.
@@ -84,8 +84,8 @@ type question struct {
 	err  error
 }
 
-// ask sends a question, unless its caller goes before, and waits for the answer. It sends it again if
-// the other side had closed an idle connection before the question came.
+// ask sends a question, unless its caller leaves first, and waits for the answer. It sends the question
+// again if the other side had closed an idle connection before the question arrived.
 func (s *store) ask(ctx context.Context, q *question) error {
 	for begun := false; ; begun = true {
 		c, err := s.pool.get(ctx)
@@ -121,7 +121,7 @@ func (s *store) ask(ctx context.Context, q *question) error {
 	}
 }
 
-// ended turns the error of a closed store into that.
+// ended replaces the error of a store that was closed meanwhile.
 func (s *store) ended(err error) error {
 	if f := driver.FailureOf(err); err != nil && s.ctx.Err() != nil && !f.Lasting {
 		return &driver.Failure{Err: errClosed, Lasting: true, Maybe: f.Maybe}
@@ -129,15 +129,14 @@ func (s *store) ended(err error) error {
 	return err
 }
 
-// call is exec for a function, which returns one row.
+// call is exec for a function that returns one row.
 func (s *store) call(ctx context.Context, sql string, args ...any) (reply, error) {
 	rows, sent, err := s.exec(ctx, sql, args...)
 	return s.one(rows, sent, err)
 }
 
-// bound is call for a function that grants or renews, with the timeline as its first
-// argument. If the server is in another run than the store is bound to, it binds the
-// store, and calls again.
+// bound is call for a function that grants or renews. Its first argument is the timeline. If the server
+// is in another run than the store is bound to, bound binds the store and calls the function again.
 func (s *store) bound(ctx context.Context, sql string, args ...any) (reply, error) {
 	rows, sent, err := s.boundRows(ctx, sql, args...)
 	return s.one(rows, sent, err)
@@ -154,7 +153,7 @@ func (s *store) one(rows [][][]byte, sent driver.Instant, err error) (reply, err
 	return reply{rows[0], sent}, nil
 }
 
-// boundRows is bound for a function that returns several rows. There is at least one.
+// boundRows is bound for a function that returns several rows, at least one.
 func (s *store) boundRows(ctx context.Context, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
 	const most = 3
 	all := append([]any{""}, args...)

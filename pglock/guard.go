@@ -15,11 +15,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Guard is lease.Guard for a transaction of pgx: tx is committed only if the lease is held, and
-// before anybody else is granted the name. After an error tx cannot be committed.
+// Guard is lease.Guard for a transaction of pgx. The transaction commits only if the lease is held, and
+// before another client is granted the name. After an error it cannot commit.
 func Guard(ctx context.Context, lease *pawl.Lease, tx pgx.Tx) error { return guard(ctx, lease, tx) }
 
-// GuardSQL is Guard for a transaction of database/sql, with a driver for PostgreSQL.
+// GuardSQL is Guard for a transaction of database/sql with a driver for PostgreSQL.
 func GuardSQL(ctx context.Context, lease *pawl.Lease, tx *dbsql.Tx) error {
 	return guard(ctx, lease, tx)
 }
@@ -34,14 +34,14 @@ func guard(ctx context.Context, lease *pawl.Lease, tx any) error {
 	return err
 }
 
-// transaction is one of pgx or of database/sql.
+// transaction is a transaction of pgx or database/sql.
 type transaction struct {
 	exec func(ctx context.Context, sql string, args ...any) error
 	// abandon ends it without the server's help.
 	abandon func(ctx context.Context)
 }
 
-// transactionOf takes no connection and no pool: they would lock the row for one statement.
+// transactionOf refuses a connection and a pool: a guard there would last for one statement.
 func transactionOf(tx any) (*transaction, error) {
 	if v := reflect.ValueOf(tx); v.Kind() == reflect.Pointer && v.IsNil() {
 		tx = nil
@@ -79,8 +79,8 @@ const guardLost = "PAWL1"
 // fails is a statement after which the server commits nothing.
 const fails = `DO 'BEGIN RAISE ''the lease does not guard this transaction'' USING ERRCODE = ''` + guardLost + `''; END'`
 
-// code returns the SQLSTATE with which the server has refused a statement, and with it the
-// transaction; empty if the error is of another kind. It knows the errors of pgx and of lib/pq.
+// code returns the SQLSTATE if the server has refused a statement, which ends the transaction, and
+// "" otherwise. It knows the errors of pgx and of lib/pq.
 func code(err error) string {
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) {
@@ -89,7 +89,7 @@ func code(err error) string {
 	return ""
 }
 
-// spoil makes sure that the transaction is not committed, also if ctx has ended.
+// spoil makes sure that the transaction cannot commit, even if ctx has ended.
 func (t *transaction) spoil(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
@@ -99,9 +99,9 @@ func (t *transaction) spoil(ctx context.Context) {
 	}
 }
 
-// Guard implements driver.Guarder. The lock on the lease's row, and the failure if the
-// lease has ended, are part of tx: the caller cannot commit although it ignores the
-// error. A tx on another database fails for lack of the schema, or of the lease.
+// Guard implements driver.Guarder. The statement locks the lease's row in tx, and fails if the lease
+// has ended: the caller cannot commit even if it ignores the error. On another database it
+// fails because the schema or the lease is missing.
 func (s *store) Guard(ctx context.Context, l driver.Ref, token uint64, tx any, ended error) error {
 	t, err := transactionOf(tx)
 	if err != nil {

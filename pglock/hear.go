@@ -19,17 +19,17 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// errPooled: the connection leads to a pooler, through which no messages come.
+// errPooled means that the connection leads to a pooler, which passes no messages on.
 var errPooled = errors.New("there is nothing to listen on")
 
-// session is one connection that listens, from its beginning to its end. 0 is none.
+// session numbers the connections that listen. 0 is none.
 type session int
 
-// ear is the connection that listens. It is made for the first waiter or the first lease, and stays. While it is
-// there it has a lock by which the server knows that messages arrive.
+// ear is the connection that listens. The first waiter or lease opens it, and it stays open. It has an
+// advisory lock, which tells the server that messages arrive.
 type ear struct {
-	config *pgconn.Config // nil: that of the pool
-	ready  chan struct{}  // closed when it is there, or the first attempt has failed
+	config *pgconn.Config // nil: as the pool's
+	ready  chan struct{}  // closed after the first attempt
 
 	mu      sync.Mutex
 	started bool
@@ -39,14 +39,15 @@ type ear struct {
 	cut     context.CancelFunc
 }
 
-// state returns the connection, or 0 and why the last attempt has failed. With errPooled no message will ever come.
+// state returns the session, or 0 and the error of the last attempt. With errPooled there will never be
+// one.
 func (e *ear) state() (session, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.is, e.err
 }
 
-// start starts the listener if it does not run yet.
+// start starts the listener once.
 func (e *ear) start(s *store) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,7 +57,7 @@ func (e *ear) start(s *store) {
 	}
 }
 
-// set records what has become of the connection.
+// set records the outcome of an attempt to connect.
 func (e *ear) set(is session, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,7 +69,7 @@ func (e *ear) set(is session, err error) {
 	}
 }
 
-// again drops the connection, which leads to the server that was.
+// again ends the connection, which leads to the previous server.
 func (e *ear) again() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,7 +79,7 @@ func (e *ear) again() {
 	}
 }
 
-// next begins a connection, which again ends.
+// next begins a session, which again ends.
 func (e *ear) next(ctx context.Context) (session, context.Context, context.CancelFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,13 +91,13 @@ func (e *ear) next(ctx context.Context) (session, context.Context, context.Cance
 // Listen implements driver.Store.
 func (s *store) Listen(f func(driver.Event)) { s.events.To(f) }
 
-// Hear implements driver.Store: the messages for a client come over one connection, whatever they are about.
+// Hear implements driver.Store. One connection gets the messages about all names.
 func (s *store) Hear(string) (ready <-chan struct{}, stop func()) {
 	s.ear.start(s)
 	return s.ear.ready, func() {}
 }
 
-// listen listens until the store is closed, and connects again after each failure.
+// listen connects again after each failure, until the store is closed.
 func (s *store) listen() {
 	const minPause, maxPause = 10 * time.Millisecond, time.Second
 	for pause := minPause; s.ctx.Err() == nil; {
@@ -116,7 +117,7 @@ func (s *store) listen() {
 	}
 }
 
-// pulse is how often the listener makes sure that its connection is alive.
+// pulse is how often the listener checks that its connection is alive.
 const pulse = 5 * time.Second
 
 // listenOnce listens on one connection, until it fails.
@@ -132,8 +133,8 @@ func (s *store) listenOnce() (heard bool, err error) {
 	if c.pooled {
 		return false, errPooled
 	}
-	// The lock may still be that of the connection before, if the server does not know
-	// yet that it is gone: the client says so.
+	// If the server has not noticed that the previous connection is gone, the lock is still held
+	// for it. So the client takes it again, which the server allows.
 	rctx, done := context.WithTimeout(ctx, requestTimeout)
 	defer done()
 	listen := fmt.Sprintf(`LISTEN "pawl:%[1]s"; SELECT pg_catalog.pg_advisory_lock_shared(pg_catalog.hashtextextended('pawl:%[1]s', 0))`, s.id)
@@ -141,7 +142,7 @@ func (s *store) listenOnce() (heard bool, err error) {
 		return false, s.classify(ctx, err)
 	}
 	s.ear.set(is, nil)
-	// Messages that were sent while nobody listened are lost, and the server may have dropped waiters.
+	// Messages from the time without a listener are lost, and the server may have dropped waiters.
 	s.events.Put(driver.Event{Kind: driver.Missed})
 	for {
 		if err := c.beat(ctx); err != nil {
@@ -150,7 +151,7 @@ func (s *store) listenOnce() (heard bool, err error) {
 	}
 }
 
-// beat waits for a message, and asks whether the connection is alive if none comes.
+// beat waits for a message. If none comes, it checks that the connection is alive.
 func (c *conn) beat(ctx context.Context) error {
 	wctx, cancel := context.WithTimeout(ctx, pulse)
 	defer cancel()
@@ -163,7 +164,7 @@ func (c *conn) beat(ctx context.Context) error {
 	return c.Exec(pctx, "").Close()
 }
 
-// hear passes one message on.
+// hear turns a message into an event.
 func (s *store) hear(from session, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	lease, rest, _ := strings.Cut(rest, " ")
@@ -185,8 +186,8 @@ func (s *store) hear(from session, message string) {
 	s.events.Put(e)
 }
 
-// handed reads what follows the lease in a message that hands a name over. One of another run is worth nothing but
-// a look.
+// handed reads the rest of a message that grants a name. In a message of another run there is no session:
+// it is only a reason to look.
 func (s *store) handed(e *driver.Event, from session, told string) bool {
 	f := strings.SplitN(told, " ", 7)
 	if len(f) != 7 {

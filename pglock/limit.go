@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// limit is what a participant knows of MaxTTL. The store has it, and each grant is
-// checked against it there. Other than a Redis, a server that may lack leases still has
-// MaxTTL: so the participants need not have the same, and use the store's.
+// limit is what a client knows of MaxTTL. The server checks each grant against the MaxTTL of the
+// store, which stays known even when leases are missing. So clients need not be configured alike: they
+// use the value of the store.
 type limit struct {
 	own      time.Duration
 	explicit bool
@@ -30,7 +30,7 @@ func newLimit(own time.Duration, who driver.Holder) *limit {
 	return &limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: storekit.Signature(who)}
 }
 
-// tooLong is what the store says of a TTL.
+// tooLong is the error when the store refuses a TTL.
 func (l *limit) tooLong(ttl, longest time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// New returns a client of the database that pool is for, with its hosts, user, password,
-// TLS configuration and dialer, and with what its BeforeConnect sets for each connection,
-// such as a password that is valid for minutes. The connections are not the pool's: they
-// are the client's own, at most MaxConns and one that listens, as a lock has to know over
-// which of them a request went and has to hear messages. Nothing else is taken from the
-// pool: AfterConnect and its kind, tracers and limits do not apply to these connections.
-// Closing the pool does not close the client, nor the other way round. In opts, Password
-// must not be set: it is the pool's. The errors are those of Open.
+// New returns a client of the database of pool. It takes from the pool the hosts, user, password, TLS
+// configuration, dialer and BeforeConnect, which may set a short-lived password for each connection.
+// It takes nothing else: AfterConnect and the other hooks, tracers and limits of the pool have no effect.
+//
+// The client makes its own connections, at most MaxConns and one that listens, because it has to know
+// over which connection a request went, and has to hear messages. Closing the pool does not close
+// the client, and closing the client does not close the pool. Options.Password must be empty. New returns the
+// same errors as Open.
 func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	if pool == nil || opts.Password != "" {
@@ -32,7 +32,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*pawl.Client, 
 	return pawl.Connect(ctx, where.open, &opts.Options)
 }
 
-// ofPool is parseURL for a pool.
+// ofPool returns the address of a pool.
 func ofPool(pool *pgxpool.Config, opts *Options) (*address, error) {
 	a := &address{opts: *opts, config: &pool.ConnConfig.Config}
 	name(a.config)

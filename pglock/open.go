@@ -16,55 +16,52 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// Mode says what a commit in the store is worth. All clients of a store have the same:
-// the first one sets it.
+// Mode says how safe a commit in the store is. All clients of a store use the same mode, which the
+// first one sets.
 type Mode string
 
 const (
-	// Durable is the default: a lease is on disk before it is granted. After a crash
-	// of the server no lease is missing. After a replica was promoted nothing is granted
-	// for MaxTTL.
+	// Durable is the default. A lease is on disk before it is granted, so a crash of the server
+	// loses none. A promoted replica grants nothing for MaxTTL.
 	Durable Mode = "durable"
-	// Synchronous is for a server with synchronous_standby_names of which any that may
-	// be promoted has each commit: nothing is missing on it. A server that does not wait
-	// for a standby grants nothing.
+	// Synchronous is for servers with synchronous_standby_names, if every standby that may be
+	// promoted has each commit. A promoted replica then lacks nothing and grants at once. A server
+	// that waits for no standby grants nothing.
 	Synchronous Mode = "synchronous"
-	// Async does not wait for the disk. After a crash of the server, and after a replica
-	// was promoted, nothing is granted for MaxTTL.
+	// Async does not wait for the disk. After a crash, and after the promotion of a replica, the
+	// server grants nothing for MaxTTL.
 	Async Mode = "async"
 )
 
-// Options are the settings of a client on a PostgreSQL database. The zero value is
-// useful, and a nil *Options is the same. The URL takes precedence.
+// Options are the settings of a client. A nil *Options is the same as the zero value. Parameters of
+// the URL take precedence.
 type Options struct {
 	pawl.Options
 
-	// Schema has the tables and functions; "pawl" unless set. Clients with the same
-	// schema of the same database exclude each other. It is made if it is missing.
+	// Schema holds the tables and functions. The default is "pawl". Clients with the same schema
+	// of the same database exclude each other. A client makes the schema if it is missing.
 	Schema string
 
-	// MaxTTL is the longest TTL of any lease in the store; that of pawl.DefaultTTL
-	// unless set. The first client of a store sets it, and others use the store's. See
-	// SetMaxTTL.
+	// MaxTTL is the longest TTL of any lease in the store. The first client sets it, by default
+	// to pawl.DefaultTTL. Later clients use the value in the store. See SetMaxTTL.
 	MaxTTL time.Duration
 
-	// Mode says what a commit is worth; Durable unless set.
+	// Mode says how safe a commit is. The default is Durable.
 	Mode Mode
 
-	// Listen is the URL of a direct connection, if the address of the store is a
-	// pooler's in transaction mode.
+	// Listen is the URL of a direct connection to the server. Set it if the address of the store
+	// leads to a pooler in transaction mode.
 	Listen string
 
-	// MaxConns is how many connections there are at most, besides one that listens; 4
-	// unless set.
+	// MaxConns is the largest number of connections, besides the one that listens. The default
+	// is 4.
 	MaxConns int
 
-	// Password is sent to the server if the URL has none. Without a password here, in
-	// the URL or in a file, those of $PAWL_POSTGRES_PASSWORD and of PostgreSQL's own
-	// variables and files are used.
+	// Password is the password if the URL has none. If both are empty, the client uses
+	// $PAWL_POSTGRES_PASSWORD, and then PostgreSQL's own variables and password file.
 	Password string
 
-	// ConnectTimeout bounds the making of a connection; 5 s unless set.
+	// ConnectTimeout bounds the time to make a connection. The default is 5 s.
 	ConnectTimeout time.Duration
 }
 
@@ -76,24 +73,24 @@ const (
 	passwordEnv    = "PAWL_POSTGRES_PASSWORD"
 )
 
-// Open returns a client of the database at url, which is one that PostgreSQL's own
-// programs accept:
+// Open returns a client of the database at url, which has the form that PostgreSQL's own programs
+// accept:
 //
 //	postgres://[user[:password]@][host[:port],…][/database]
 //
-// with the parameters schema, max_ttl, mode, listen, max_conns, connect_timeout,
-// password_file, and those of PostgreSQL, such as sslmode, sslrootcert, or host for a
-// socket. Of several hosts the one that can be written to is used. Open connects, for at
-// most ConnectTimeout and until ctx ends, and makes the schema if it is missing. If the server
-// is unavailable at that moment, the client connects when it is used: see pawl.Client.Ping. Any
-// other error says what to do. No error contains the password.
+// It may have the parameters schema, max_ttl, mode, listen, max_conns, connect_timeout and
+// password_file, and those of PostgreSQL, such as sslmode, sslrootcert, or host for a socket. If it
+// names several hosts, the client uses the one that accepts writes. Open connects, within
+// ConnectTimeout, and makes the schema if it is missing. If the server is unavailable, Open still
+// succeeds, and the client connects when it is used: see pawl.Client.Ping. Any other error says what to
+// do. No error contains the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return NewStore(ctx, url, opts) }, &opts.Options)
 }
 
 // NewStore returns the wire of a client of the database at url, for callers that wrap it before
-// they pass it to pawl.New. Its errors are those of Open.
+// they pass it to pawl.New. It returns the same errors as Open.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	where, err := parseURL(url, orDefault(opts))
 	if err != nil {
@@ -102,7 +99,7 @@ func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, err
 	return where.open(ctx)
 }
 
-// open returns a participant that is connected.
+// open returns a store that is connected, as an interface that is nil with an error.
 func (where *address) open(ctx context.Context) (driver.Store, error) {
 	s, err := newStore(ctx, where)
 	if err != nil {
@@ -177,19 +174,18 @@ func (s *store) start(ctx context.Context) error {
 	return err
 }
 
-// Bless declares that nobody holds a lease that the server at url may lack. It ends the
-// quarantine after a replica was promoted, or a crash. Call it only when every holder has
-// ended or was stopped. If opts or the URL name a MaxTTL, the store has that from then on.
-// The errors are those of Open.
+// Bless declares that no client holds a lease that the server at url may lack. It ends the
+// quarantine after a crash or the promotion of a replica. Call it only after every holder has
+// ended or was stopped. If opts or the URL name a MaxTTL, Bless sets it as well. It returns the same
+// errors as Open.
 func Bless(ctx context.Context, url string, opts *Options) error {
 	return change(ctx, "bless", url, opts, true)
 }
 
-// SetMaxTTL changes MaxTTL of the store at url for all its clients. It can be used at
-// any time: running clients adopt the new one with their next lease. A longer MaxTTL
-// takes effect at once. A shorter one takes effect for new leases and for renewals; a
-// quarantine still lasts until the last lease with the longer one must have ended. The
-// errors are those of Open.
+// SetMaxTTL changes MaxTTL of the store at url for all clients, at any time. Running clients
+// adopt it with their next lease. A longer MaxTTL takes effect at once, a shorter one for new
+// leases and for renewals. A quarantine still lasts until the last lease with the longer one must have
+// ended. It returns the same errors as Open.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
 	with := *orDefault(opts)
 	with.MaxTTL, with.TTL = maxTTL, 0 // nothing is asked for, so no TTL is too long

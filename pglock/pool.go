@@ -18,26 +18,26 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// pool has the connections of a store. When one of them breaks, the idle ones that are
-// as old are dropped too: they lead to a server that has gone.
+// pool has the connections of a store. If one of them breaks, the pool also drops idle ones that are
+// as old or older: they lead to the same server.
 type pool struct {
 	config  *pgconn.Config
 	before  func(context.Context) (*pgconn.Config, error) // nil, or what makes config anew for each connection
 	timeout time.Duration                                 // to make a connection
 	check   func(run) error
-	slots   chan struct{} // one for each connection in use
+	slots   chan struct{} // an element for each connection in use
 	took    atomic.Int64  // what the last answer took, in ns
 
 	mu     sync.Mutex
 	idle   []*conn
-	broken driver.Instant // no connection that was made until then is used again
+	broken driver.Instant // connections made until then are not used again
 }
 
 type conn struct {
 	*pgconn.PgConn
 	made driver.Instant
-	// unconfirmed is what the server has said of a commit that may not have reached a replica. Only the goroutine that
-	// reads from the connection touches it.
+	// unconfirmed is the server's warning that a commit may not have reached a replica. Only the goroutine
+	// that reads from the connection uses it.
 	unconfirmed string
 
 	pooled bool                                    // behind a pooler: no session of its own
@@ -49,7 +49,7 @@ func newPool(config *pgconn.Config, n int, timeout time.Duration, check func(run
 	return &pool{config: config.Copy(), timeout: timeout, check: check, slots: make(chan struct{}, n)}
 }
 
-// dial makes a connection to the first host that the URL and the store accept.
+// dial connects to the first host that the URL and the store accept.
 func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.NotificationHandler) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -64,7 +64,7 @@ func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.Noti
 	config.ConnectTimeout = min(cmp.Or(config.ConnectTimeout, p.timeout), p.timeout/hosts(config))
 	config.OnNotification = hear
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		// The server has committed without the replica: somebody has cancelled the wait.
+		// The wait for the replica was cancelled, and the server has committed without it.
 		if n.Severity == "WARNING" && strings.Contains(n.Detail, "already committed locally") {
 			c.unconfirmed = n.Message
 		}
@@ -83,8 +83,8 @@ func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.Noti
 	return c, err
 }
 
-// hosts is how many there are to try. Each has its part of the time: one that does not
-// answer, such as a primary whose machine is gone, does not keep a client from the next.
+// hosts counts the hosts of the URL. Each gets its share of the time, so that a primary whose machine is
+// gone does not keep a client from the next host.
 func hosts(config *pgconn.Config) time.Duration {
 	type address struct {
 		host string
@@ -97,9 +97,8 @@ func hosts(config *pgconn.Config) time.Duration {
 	return time.Duration(len(all))
 }
 
-// look refuses a replica, and a server that was replaced, so that the next host is tried;
-// and finds out whether the connection leads to the server itself: a pooler makes up the
-// number of its backend.
+// look refuses a replica, and a server that was replaced, so that the next host is tried. It also
+// finds out whether there is a pooler in between, which makes up the process number of its backend.
 func (c *conn) look(ctx context.Context, pc *pgconn.PgConn, check func(run) error) error {
 	pid := strconv.FormatUint(uint64(pc.PID()), 10)
 	res := pc.ExecParams(ctx, lookAtServer, [][]byte{[]byte(pid)}, nil, nil, nil).Read()
@@ -117,8 +116,8 @@ func (c *conn) look(ctx context.Context, pc *pgconn.PgConn, check func(run) erro
 	return check(run{string(res.Rows[0][2]), int(timeline)})
 }
 
-// lookAtServer also sets search_path: for the session, or for this statement if that is not its
-// own. As any path may be set before, it names pg_catalog throughout.
+// lookAtServer also sets search_path, for the session, or through a pooler for this statement only. Any
+// path may be set before, so it names pg_catalog throughout.
 const lookAtServer = `SELECT pg_catalog.pg_backend_pid(), r.only, c.system_identifier,
 		CASE WHEN NOT r.only THEN pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) END,
 		pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.<>) $1::bigint)
@@ -127,7 +126,7 @@ const lookAtServer = `SELECT pg_catalog.pg_backend_pid(), r.only, c.system_ident
 
 var errReplica = errors.New("read only connection")
 
-// get returns a connection that nobody else uses until put.
+// get returns a connection for the caller alone, until put.
 func (p *pool) get(ctx context.Context) (*conn, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -162,7 +161,7 @@ func (p *pool) pop() (c *conn) {
 	return c
 }
 
-// put gives a connection back. One that is not good any more takes those of its age along.
+// put returns a connection to the pool. A bad one takes those of its age and older along.
 func (p *pool) put(c *conn, good bool) {
 	if !good {
 		p.drop(c.made)
@@ -180,7 +179,7 @@ func (p *pool) put(c *conn, good bool) {
 	<-p.slots
 }
 
-// drop ends the connections that were made until then, those in use when they are put back.
+// drop closes the connections made until then. Those in use are closed by put.
 func (p *pool) drop(until driver.Instant) {
 	p.mu.Lock()
 	p.broken = max(p.broken, until)
@@ -197,12 +196,12 @@ func (p *pool) drop(until driver.Instant) {
 	}
 }
 
-// pingAfter is for how long a connection may be idle until it is asked whether it is there, where
-// it cannot be seen.
+// pingAfter is how long a connection may be idle without a ping, on systems where peek cannot look
+// at it.
 const pingAfter = time.Second
 
-// alive reports whether an idle connection can be used. A server or a pooler that has ended it
-// has said so on it, before it closed it. Whatever else has come is no reason to keep it.
+// alive reports whether an idle connection can be used. Before a server or a pooler closes one, it
+// says so on it. Nothing else is expected there, so any input means that it is dead.
 func (c *conn) alive(ctx context.Context) bool {
 	if something, ok := peek(c.Conn()); ok {
 		return !something
@@ -210,15 +209,15 @@ func (c *conn) alive(ctx context.Context) bool {
 	return driver.Now().Sub(c.put) < pingAfter || c.Ping(ctx) == nil
 }
 
-// end says goodbye, and does not wait for the server to hear it.
+// end closes a connection and does not wait for the server.
 func (c *conn) end() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c.Close(ctx)
 }
 
-// exec sends one statement and returns its rows. sent is before it was sent. Statements
-// are prepared, unless the connection leads to a pooler.
+// exec sends one statement and returns its rows. sent is an instant before the sending. Statements
+// are prepared, except through a pooler.
 func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][]byte, sent driver.Instant, err error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
@@ -245,8 +244,8 @@ func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][
 	return res.Rows, sent, res.Err
 }
 
-// first prepares a statement and runs it in one round trip: a renewal has no time for two, though it may be
-// the first on its connection.
+// first prepares a statement and runs it in the same round trip. A renewal may be the first statement of
+// its connection, and has no time for two.
 func (c *conn) first(ctx context.Context, sql string, values [][]byte) *pgconn.Result {
 	name := "pawl" + strconv.Itoa(len(c.known))
 	p := c.StartPipeline(ctx)

@@ -12,16 +12,17 @@ import (
 //go:embed sql/schema.sql
 var schemaSQL string
 
-// version is that of sql/schema.sql, and the only one that a client works with.
+// version is the version of sql/schema.sql. A client works with no other.
 const version = 1
 
 var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpawl\.|SCHEMA IF NOT EXISTS pawl\b`) })
 
-// Schema returns the SQL that makes the schema of a store with the given name, or "pawl"
-// if that is empty, for migration tools. It can be applied again. Open applies it if it is missing and the user has the right to.
+// Schema returns the SQL that makes the schema of a store, for use with a migration tool. An empty
+// name means "pawl". The SQL is safe to apply again. Open applies it if the schema is missing and the user may
+// create it.
 func Schema(name string) string { return inSchema(schemaSQL, name) }
 
-// inSchema gives the schema of a text of SQL another name.
+// inSchema renames the schema in SQL.
 func inSchema(sql, name string) string {
 	if name == "" || name == defaultSchema {
 		return sql
@@ -31,7 +32,7 @@ func inSchema(sql, name string) string {
 	})
 }
 
-// quote makes an identifier of a name.
+// quote turns a name into an identifier.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // statements are the calls of the functions of one schema.

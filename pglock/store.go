@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// store is the wire of one participant.
+// store is the wire of one client.
 type store struct {
 	id       string // of this participant; names its channel
 	where    string // for people
@@ -40,7 +40,7 @@ type store struct {
 
 var _ driver.Guarder = (*store)(nil)
 
-// lookEvery is how often a waiter looks that has heard nothing: its message may be late or lost.
+// lookEvery is how often a waiter looks without a message, which may be late or lost.
 const lookEvery = 2 * time.Second
 
 // Caps implements driver.Store.

@@ -14,7 +14,7 @@ const (
 	keepFor   = 24 * time.Hour // how long a token is remembered
 )
 
-// tidy removes what nobody needs any more, now and then.
+// tidy removes what is no longer needed, about once an hour.
 func (s *store) tidy() {
 	for pause := rand.N(tidyEvery); ; pause = tidyEvery/2 + rand.N(tidyEvery) {
 		select {

@@ -31,7 +31,7 @@ func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Stor
 	return NewStore(ctx, url, &Options{Options: *opts})
 }
 
-// address is what a URL comes to.
+// address is a parsed URL, or a pool.
 type address struct {
 	shown  string // for people
 	opts   Options
@@ -43,8 +43,8 @@ type address struct {
 var errURL = errors.New("pglock: this is not a URL like postgres://user:password@host:5432/database; " +
 	"write special characters of the password as %xx")
 
-// parseURL reads a URL. Its errors do not repeat it: it may contain a password, and
-// where that ends in a wrong URL nobody can tell.
+// parseURL reads a URL. Its errors do not repeat the URL: it may contain a password, and in a wrong URL
+// the end of the password is unknown.
 func parseURL(s string, opts *Options) (*address, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil {
@@ -66,7 +66,7 @@ func parseURL(s string, opts *Options) (*address, error) {
 	return a, a.direct()
 }
 
-// direct reads the address of the connection that listens, if it is another one.
+// direct reads Options.Listen.
 func (a *address) direct() error {
 	if a.opts.Listen == "" {
 		return nil
@@ -79,7 +79,7 @@ func (a *address) direct() error {
 	return err
 }
 
-// params reads our own parameters, and returns the others.
+// params reads the parameters of this package, and returns the others.
 func (a *address) params(query string) (rest string, err error) {
 	all, err := url.ParseQuery(query)
 	if err != nil {
@@ -110,7 +110,7 @@ func (a *address) params(query string) (rest string, err error) {
 	return all.Encode(), storekit.ReadQuery(mine.Encode(), ours...)
 }
 
-// parseConfig reads what PostgreSQL knows of a URL, its variables and its files.
+// parseConfig has pgconn read a URL, with PostgreSQL's variables and files.
 func parseConfig(u *url.URL, opts *Options) (*pgconn.Config, error) {
 	full := *u
 	full.Path = cmp.Or(u.Path, "/") // it wants the slashes, also before nothing
@@ -128,14 +128,14 @@ func parseConfig(u *url.URL, opts *Options) (*pgconn.Config, error) {
 	return conf, nil
 }
 
-// name is what the server shows of a connection that has no name.
+// name sets what the server shows of a connection without a name.
 func name(conf *pgconn.Config) {
 	if conf.RuntimeParams["application_name"] == "" {
 		conf.RuntimeParams["application_name"] = "pawl"
 	}
 }
 
-// shown returns the hosts and the database.
+// shown returns the hosts and the database, for people.
 func shown(conf *pgconn.Config) string {
 	at := func(host string, port uint16) string {
 		if strings.HasPrefix(host, "/") {

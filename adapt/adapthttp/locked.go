@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Anonymous tells of the holders only what kind of lease they have and since when.
-// It keeps back who and what for they are, the tokens, and the waiters.
+// Anonymous shows only the kind of each lease and since when it is held. It hides the holders, their reasons, the
+// tokens and the waiters.
 func Anonymous(_ *http.Request, info *pawl.Info) *pawl.Info {
 	shown := &pawl.Info{Name: info.Name}
 	for _, h := range info.Holders {
@@ -22,12 +22,12 @@ func Anonymous(_ *http.Request, info *pawl.Info) *pawl.Info {
 	return shown
 }
 
-// Everything tells all that is known, as "pawl show" does. It is for servers whose
-// every client may know it.
+// Everything shows all that is known, as "pawl show" does. Use it if every client of the server may know
+// it.
 func Everything(_ *http.Request, info *pawl.Info) *pawl.Info { return info }
 
-// schema is that of "pawl show --json", whose fields the answer has, less the store, whose address
-// is nobody's business here. A test of the command compares the two.
+// schema is the number of the form of "pawl show --json". The answer has all its fields except the store. A
+// test of the command compares the two.
 const schema = 1
 
 type lockedJSON struct {
@@ -50,10 +50,10 @@ func writeLocked(w http.ResponseWriter, info *pawl.Info) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusLocked)
-	_ = json.NewEncoder(w).Encode(lockedJSON{schema, l}) // the caller may have gone
+	_ = json.NewEncoder(w).Encode(lockedJSON{schema, l}) // the client may have gone
 }
 
-// retryAfter rounds up: a caller that comes back too early is refused again.
+// retryAfter rounds up: a client that comes back too early is refused again.
 func retryAfter(w http.ResponseWriter, d time.Duration) {
 	if d <= 0 {
 		d = time.Second

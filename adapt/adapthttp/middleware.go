@@ -15,51 +15,46 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Middleware lets one request at a time through for each name, on all servers that
-// share the store. It must not be changed once it is in use.
+// Middleware lets one request at a time through for each name, on all servers with the same store. Do
+// not change it after the first use.
 //
 //	lock := adapthttp.Middleware{Locks: locks, Name: func(r *http.Request) string { return "invoice/" + r.PathValue("id") }}
 //	mux.Handle("POST /invoice/{id}", lock.Handler(pay))
 //
-// The handler's request has a context that ends with the lease, and Lease finds the
-// lease in it, for its token. The lease ends when the handler returns; that of an
-// http.TimeoutHandler returns while the work goes on, so put it around this one.
+// The context of the request ends with the lease, and Lease finds the lease in it, for its token. The lease
+// ends when the handler returns. An http.TimeoutHandler returns while the work goes on, so put it around
+// this handler, not inside.
 //
-// A request for a name that is held gets 423 Locked with Retry-After and a JSON body
-// that says who has it, as far as Show allows. While the store cannot be reached
-// the answer is 503, and the handler does not run.
+// A request for a name that is held gets 423 Locked with Retry-After and a JSON body that describes the
+// holder, as far as Show allows. If the store cannot be reached, the answer is 503, and the handler does not
+// run.
 //
-// If the lease is lost while the handler runs, no success is answered, also if that
-// is only heard of when it is given back: a status below 400 that is written after
-// the loss becomes 503, and a response that was begun before is broken off
-// (http.ErrAbortHandler). What the handler has done by then
-// is done: it has to look at its context, or send the token. A connection that it has
-// hijacked is its own.
+// If the lease is lost while the handler runs, the answer is no success, even if the loss is found only by
+// the release: a status below 400 after the loss becomes 503, and a response that has begun is aborted
+// (http.ErrAbortHandler). The handler's effects so far remain: it must check its context or send the
+// token. Middleware does not touch a hijacked connection.
 type Middleware struct {
 	Locks *pawl.Client // acquires the leases; must be set
 
-	// Name says what a request locks. What it takes from the request decides what a
-	// stranger can lock. A name that cannot be one, see driver.CheckName, is
-	// answered with 400, an empty one with 500 and a Report: requests that
-	// need no lock should not come here.
+	// Name returns the name that a request locks. If it comes from the request, a stranger can choose what
+	// to lock. A name that driver.CheckName refuses is answered with 400. An empty name is answered with
+	// 500 and goes to Report: keep requests that need no lock from this handler.
 	Name func(*http.Request) string
 
-	// Wait is how long a request waits for the lock. 0, the default, does not wait.
+	// Wait is how long a request waits for the lock. With 0 it does not wait.
 	Wait time.Duration
 
-	// RetryAfter is the Retry-After of a refused request; 0 means a second. In a
-	// quarantine, see pawl.ClosedError, it is the rest of the quarantine.
+	// RetryAfter is the Retry-After of a refusal; 0 means a second. If the store knows better, see
+	// pawl.ClosedError, that is used.
 	RetryAfter time.Duration
 
-	// Show chooses what the answer tells of the holder. Nil means Anonymous. It may
-	// return another Info, and must not change this one. Users, hosts, commands and
-	// reasons are for colleagues only, and the id of a lease for nobody who may not
-	// break it.
+	// Show chooses what the answer says of the holder. Nil means Anonymous. It may return another Info,
+	// and must not change this one. Users, hosts, commands and reasons are for colleagues only. Show the
+	// id of a lease only to clients that may break it.
 	Show func(*http.Request, *pawl.Info) *pawl.Info
 
-	// Report is called with errors that the client of a request cannot mend: the store
-	// could not be reached, the lease was lost or could not be released, or Name returned
-	// "". If it is nil, they are logged to slog.Default().
+	// Report is called with errors that the client of a request cannot mend: the store could not be reached, the
+	// lease was lost or could not be released, there is no name. If it is nil, slog.Default() logs them.
 	Report func(*http.Request, error)
 
 	Options []pawl.Option // of Acquire and TryAcquire
@@ -102,7 +97,7 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 
 var errNoName = errors.New("adapthttp: Name returns no name for this request: let it return one, or keep such requests from here")
 
-// badName is the error of a name that the request is to blame for.
+// badName is an invalid name, which is the fault of the request.
 type badName struct{ error }
 
 func (m *Middleware) acquire(r *http.Request) (*pawl.Lease, error) {
@@ -125,8 +120,8 @@ func (m *Middleware) acquire(r *http.Request) (*pawl.Lease, error) {
 	return lease, err
 }
 
-// waited returns the error of a request that has waited in vain, and does not know for whom:
-// there is more time to ask here than Acquire takes. Where the store cannot say who holds the name, it was held all the same.
+// waited returns the error of a request that waited in vain without learning who holds the name: there is
+// more time here than in Acquire. If the store cannot show holders, the name was held all the same.
 func (m *Middleware) waited(r *http.Request, name string) error {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
@@ -137,14 +132,14 @@ func (m *Middleware) waited(r *http.Request, name string) error {
 	return &pawl.Error{Op: "acquire", Name: name, Err: &pawl.HeldError{Info: info}}
 }
 
-// refuse answers a request that has no lease. What the store said is for Report: it
-// may name servers.
+// refuse answers a request without a lease. The error of the store goes to Report only, because it may name
+// servers.
 func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var held *pawl.HeldError
 	var closed *pawl.ClosedError
 	var bad badName
 	switch {
-	case r.Context().Err() != nil: // nobody reads it, but it must not be a success
+	case r.Context().Err() != nil: // the answer has no reader, but must not be a success
 		http.Error(w, "the request ended while it waited for the lock", http.StatusServiceUnavailable)
 		return
 	case errors.As(err, &held):

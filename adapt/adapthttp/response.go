@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// response keeps a success from being answered after the loss of the lease.
+// response refuses to answer with success after the loss of the lease.
 type response struct {
 	http.ResponseWriter
 	lease   *pawl.Lease
@@ -17,7 +17,7 @@ type response struct {
 	refused error // the loss, once it has been answered
 }
 
-// lost returns why the lease was lost, or nil. A handler may release it early.
+// lost returns the loss of the lease, or nil. A handler may release the lease early.
 func (a *response) lost() error {
 	if err := a.lease.Err(); errors.Is(err, pawl.ErrLost) {
 		return err
@@ -74,15 +74,15 @@ func (a *response) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// Flush implements http.Flusher, for handlers that ask for one.
+// Flush implements http.Flusher.
 func (a *response) Flush() { _ = a.FlushError() }
 
-// Unwrap lets http.ResponseController find what else the server can do.
+// Unwrap is for http.ResponseController.
 func (a *response) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// finish is called when the handler has returned and the lease has been given back,
-// which may tell of a loss that nobody had heard of. A success that has been begun
-// cannot be taken back, but it can be kept from looking complete.
+// finish is called when the handler has returned and the lease was released. back is the error of the
+// release, which may be the first sign of a loss. A success that has begun cannot be taken back, but finish
+// can keep it from looking complete.
 func (a *response) finish(back error) {
 	switch {
 	case !errors.Is(back, pawl.ErrLost):

@@ -12,15 +12,15 @@ import (
 
 const traceparentKey = "traceparent"
 
-// traceparent returns that of the span in ctx, or "".
+// traceparent returns the traceparent of the span in ctx, or "".
 func traceparent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier[traceparentKey]
 }
 
-// links returns links to the spans in which leases were asked for that were in the way of a call,
-// each once. The call's own span is none of them: of two calls in one span, one waits for the other.
+// links returns links to the spans of the leases in the way of a call, each once. It leaves out the span of
+// the call itself: of two calls in one span, one waits for the other.
 func links(ctx context.Context, inTheWay []pawl.Held) (all []trace.Link) {
 	seen := map[trace.SpanID]bool{trace.SpanContextFromContext(ctx).SpanID(): true}
 	for _, h := range inTheWay {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otelpawl tells OpenTelemetry what happens to the locks of pawl: Metrics counts, and
-// Traces makes a span of each wait and of each lease. docs/metrics.md says what they mean.
+// Package otelpawl reports the locks of pawl to OpenTelemetry. Metrics counts, and Traces makes a
+// span of each wait and of each lease. docs/metrics.md describes them.
 package otelpawl
 
 import (
@@ -12,20 +12,20 @@ import (
 
 const scope = "github.com/pawl-go/pawl/metrics/otelpawl"
 
-// Options are the settings of Metrics and Traces. A nil *Options is the same as an empty one.
+// Options are the settings of Metrics and Traces. A nil *Options is the same as the zero value.
 type Options struct {
-	// Class returns the class of the name of a lock, an attribute of metrics and spans. Each
-	// class has metrics of its own, so there have to be few: the name itself is a class only
-	// where names are few. With nil all names are one class, and there is no attribute.
+	// Class returns the class of the name of a lock, an attribute of metrics and spans. Each class has its
+	// own series, so use few: the name itself is a class only if there are few names. With nil there is no
+	// attribute.
 	Class func(name string) string
 
-	// MeterProvider is where Metrics come from; with nil it is the global one.
+	// MeterProvider is for Metrics. The default is the global one.
 	MeterProvider metric.MeterProvider
 
-	// TracerProvider is where Traces come from; with nil it is the global one.
+	// TracerProvider is for Traces. The default is the global one.
 	TracerProvider trace.TracerProvider
 
-	// Names puts the names of locks, and errors, which may have them, into spans.
+	// Names adds the names of locks to spans, and errors, which may contain names.
 	Names bool
 }
 

@@ -14,12 +14,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Traces returns an Observer that makes a span "pawl.wait" of each call of Acquire, and a
-// span "pawl.hold" of each lease, below the span of the call's context. It may be given to
-// several clients.
+// Traces returns an Observer that makes a span "pawl.wait" of each call of Acquire, and a span
+// "pawl.hold" of each lease, children of the span in the call's context. Several clients may share
+// it.
 //
-// The span of the call's context is named in the record of its lease in the store, and that of
-// a wait has a link to the span in which the lease in its way was asked for.
+// The record of a lease in the store names the span of its call. The span of a wait has a link to
+// the span of the lease that it waited for.
 func Traces(opts *Options) pawl.Observer {
 	if opts == nil {
 		opts = &Options{}
@@ -50,7 +50,7 @@ type held struct {
 	suspect bool
 }
 
-// start begins a span that began so long ago.
+// start begins a span in the past.
 func (t *spans) start(e pawl.Event, name string, ago time.Duration, links ...trace.Link) trace.Span {
 	g := measure.GroupOf(e, t.class)
 	all := []attribute.KeyValue{attribute.String("pawl.kind", g.Kind)}
@@ -67,8 +67,8 @@ func (t *spans) start(e pawl.Event, name string, ago time.Duration, links ...tra
 	return span
 }
 
-// wait makes the span of a wait when it has ended: an event does not say to which Waiting it
-// belongs, but for how long the call has waited.
+// wait makes the span of a wait when it has ended: an event says how long the call has waited, not which
+// Waiting it belongs to.
 func (t *spans) wait(e pawl.Event, outcome string) {
 	var inTheWay []pawl.Held
 	if e.Behind != nil {
@@ -132,7 +132,7 @@ func (t *spans) end(e pawl.Event) {
 	h.End()
 }
 
-// fail notes an error, if there is one.
+// fail records an error, if there is one.
 func (t *spans) fail(span trace.Span, err error, outcome string) {
 	if err == nil {
 		return

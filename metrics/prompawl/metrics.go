@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prompawl counts what happens to the locks of pawl for Prometheus. docs/metrics.md
-// says what each metric means; the dashboard and the alerts of the folder metrics use them.
+// Package prompawl counts the locks of pawl for Prometheus. docs/metrics.md describes each metric. The
+// folder metrics has a dashboard and alerts for them.
 package prompawl
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options are the settings of Metrics. A nil *Options is the same as an empty one.
+// Options are the settings of Metrics. A nil *Options is the same as the zero value.
 type Options struct {
 	// Class returns the value of the label class for the name of a lock. Each class has its own
 	// series, so use few: the name itself is a class only if there are few names. With nil all
