@@ -41,7 +41,7 @@ func (s *store) make(ctx context.Context, c *conn) error {
 	if err := c.Exec(ctx, sql).Close(); err != nil {
 		f := s.classify(ctx, err)
 		if errors.As(err, &pe) && pe.Code == "42501" {
-			return fmt.Errorf("%w (making the schema %s; a user with the right to create it may apply pglock.Schema instead)", f, s.schema)
+			return fmt.Errorf("%w (while making the schema %s: grant this user CREATE on the database, or apply pglock.Schema as another user)", f, s.schema)
 		}
 		return f
 	}
@@ -69,7 +69,7 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 		s.pool.drop(driver.Now())
 		return &driver.Failure{Err: fmt.Errorf("%s: %w", s.where, old)}
 	case string(row[8]) != "read committed":
-		return s.wrong("its transactions are %s: leave default_transaction_isolation as it is for this user", row[8])
+		return s.wrong("transactions of this user are %s: use read committed: ALTER ROLE … RESET default_transaction_isolation", row[8])
 	case mode != s.mode:
 		return &driver.Failure{Err: storekit.Disagreef("the mode is %s here, but %s in the store: set it to %s (?mode=%s)", s.mode, mode, mode, mode), Lasting: true}
 	}

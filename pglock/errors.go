@@ -87,7 +87,7 @@ func refused(pe *pgconn.PgError) *failure {
 	case "3F000", "42P01", "42883", "42703":
 		lasting("the schema is missing or is of another version: apply pglock.Schema")
 	case "25000", "25P01":
-		lasting("leave default_transaction_isolation as it is for this user")
+		lasting("use read committed: ALTER ROLE … RESET default_transaction_isolation")
 	}
 	return f
 }

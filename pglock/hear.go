@@ -20,7 +20,7 @@ import (
 )
 
 // errPooled means that the connection leads to a pooler, which passes no messages on.
-var errPooled = errors.New("there is nothing to listen on")
+var errPooled = errors.New("a pooler passes no messages on")
 
 // session numbers the connections that listen. 0 is none.
 type session int

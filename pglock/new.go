@@ -23,7 +23,7 @@ import (
 func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	if pool == nil || opts.Password != "" {
-		return nil, &pawl.Error{Op: "open", Err: errors.New("pglock: New takes a pool that is not nil, and the password from it: leave Options.Password empty")}
+		return nil, &pawl.Error{Op: "open", Err: errors.New("pglock: the pool is nil, or Options.Password is set: pass a pool, which has the password, and leave Options.Password empty")}
 	}
 	where, err := ofPool(pool.Config(), opts)
 	if err != nil {

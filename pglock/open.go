@@ -133,7 +133,7 @@ func newStore(ctx context.Context, where *address) (*store, error) {
 	s.inBatches()
 	switch {
 	case s.limit.own < driver.MinTTL || opts.ConnectTimeout < 0 || opts.MaxConns < 0:
-		return nil, fmt.Errorf("pglock: MaxTTL %v, connect timeout %v or MaxConns %d is too small", s.limit.own, opts.ConnectTimeout, opts.MaxConns)
+		return nil, fmt.Errorf("pglock: MaxTTL is %v, ConnectTimeout %v and MaxConns %d: use at least %v, 0 and 0", s.limit.own, opts.ConnectTimeout, opts.MaxConns, driver.MinTTL)
 	case s.mode != Durable && s.mode != Synchronous && s.mode != Async:
 		return nil, fmt.Errorf("pglock: there is no Mode %q: use %s, %s or %s", driver.Shorten(string(s.mode)), Durable, Synchronous, Async)
 	case len(s.schema) > 63 || driver.CheckName(s.schema) != nil:
