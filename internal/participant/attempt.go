@@ -80,13 +80,8 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	}
 	a.p.mu.Lock()
 	defer a.p.mu.Unlock()
-	if w := a.waiter; w != nil && w.lost >= began { // perhaps after this answer
-		return driver.Answer{Session: ans.Session}, nil // look again soon
-	}
-	if a.loss.Err() != nil {
-		ref := a.ref
-		a.p.inBackground(func() { a.p.decline(ref) }) // a store that asks for a lease back has it still
-		return driver.Answer{}, &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
+	if w := a.waiter; w != nil && w.lost || a.loss.Err() != nil { // perhaps after this answer
+		return driver.Answer{}, errEnded
 	}
 	a.hold(&ans, term{sent: ans.Since, heard: heard, ttl: a.ttl}, ans.Since)
 	if a.unconfirmed { // somebody may have ended it after this answer
@@ -95,7 +90,12 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	return ans, nil
 }
 
-var errEnded = fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain)
+// errEnded is why an attempt ends of whose lease an event said that it was ended. The store may have it still, as it may be
+// about to ask for it back.
+var errEnded = &driver.Failure{
+	Err:   fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain),
+	Maybe: true, Lasting: true, Ended: true,
+}
 
 // giveUp ends an attempt that has failed, and returns its error. What the store may have recorded, it undoes in the
 // background, or at once where a request costs nothing.

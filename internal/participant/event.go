@@ -28,8 +28,8 @@ func (p *Participant) hear(e driver.Event) {
 		if l == nil {
 			return
 		}
-		if w := l.waiter; w != nil { // it looks, and finds out
-			w.granted, w.lost, w.now = nil, driver.Now(), true
+		if w := l.waiter; w != nil { // the event may come again: the waiter asks under another id
+			w.granted, w.lost = nil, true
 			w.poke()
 		} else { // perhaps before the answer that has granted it
 			l.lose(orGone(e.Loss))
@@ -67,12 +67,8 @@ func (p *Participant) handed(l *Lease, e *driver.Event) {
 	switch {
 	case l == nil: // its caller has gone
 		p.inBackground(func() { p.decline(driver.Ref{Name: e.Name, Lease: e.Lease, Handle: e.Grant.Handle}) })
-	case l.waiter != nil:
-		if w := l.waiter; w.lost == 0 {
-			w.granted = e
-		} else {
-			w.now = true // the event may be older than the loss: only an answer counts
-		}
+	case l.waiter != nil && !l.waiter.lost: // else the event may be older than the loss
+		l.waiter.granted = e
 		l.waiter.poke()
 	}
 }

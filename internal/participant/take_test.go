@@ -50,16 +50,15 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestGrantedAfterLost shows that a waiter looks after a loss, whatever an event says: it may be older.
+// TestGrantedAfterLost shows that no event grants anything after a loss: it may be older.
 func TestGrantedAfterLost(t *testing.T) {
 	w := &waiter{wake: make(chan struct{}, 1)}
 	l := &Lease{ref: driver.Ref{Name: "a", Lease: "l"}, waiter: w}
 	p := &Participant{leases: map[string]*Lease{"l": l}}
 	p.hear(driver.Event{Kind: driver.Lost, Name: "a", Lease: "l"})
-	w.now = false
 	p.hear(driver.Event{Kind: driver.Granted, Name: "a", Lease: "l"})
-	if w.granted != nil || !w.now {
-		t.Errorf("after a loss an event grants %v, and to look at once is %v", w.granted, w.now)
+	if w.granted != nil || !w.lost {
+		t.Errorf("after a loss an event grants %v, and the loss is known: %v", w.granted, w.lost)
 	}
 }
 

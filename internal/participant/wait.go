@@ -17,8 +17,8 @@ type waiter struct {
 	now     bool          // look at once
 	free    time.Duration // look after this, if soon is set
 	soon    bool
-	lost    driver.Instant // when an event said that a grant was ended: only what is asked later counts
-	granted *driver.Event  // what hands the name over, until the waiter has decided
+	lost    bool          // an event said that its grant was ended
+	granted *driver.Event // what hands the name over, until the waiter has decided
 }
 
 func (w *waiter) poke() {
@@ -44,6 +44,9 @@ func (p *Participant) await(ctx context.Context, req *driver.Request) (*Lease, e
 	}
 	if f == nil {
 		return a.Lease, nil
+	}
+	if f.Ended { // the caller asks again, with another id
+		f = &driver.Failure{Err: errAgain, Maybe: f.Maybe}
 	}
 	if ctx.Err() != nil && errors.Is(f.Err, context.Canceled) {
 		f.Err = ctx.Err() // not the error of the wait's context
@@ -173,11 +176,12 @@ func (l *looks) failed(ctx context.Context, sent moment, f driver.Failure) (time
 
 // ends returns why the waiting ends after a request that has failed and took a while, or nil.
 func (l *looks) ends(ctx context.Context, took time.Duration, f driver.Failure) *driver.Failure {
+	if f.Ended {
+		return &f
+	}
 	over := l.p.usable(ctx)
 	f.Maybe = f.Maybe || l.queued
 	switch {
-	case f.Ended: // the caller asks again, with another id
-		return &driver.Failure{Err: errAgain}
 	case f.Lasting:
 		return &f
 	case over != nil:
@@ -226,6 +230,8 @@ func (a *attempt) sleep(ctx context.Context, d time.Duration) *driver.Failure {
 	for {
 		heard := a.heard()
 		switch {
+		case heard.lost:
+			return errEnded
 		case heard.held, heard.now:
 			return nil
 		case heard.soon:
@@ -246,9 +252,9 @@ func (a *attempt) sleep(ctx context.Context, d time.Duration) *driver.Failure {
 
 // heard is what events have said to a waiter since it looked last.
 type heard struct {
-	held, now, soon bool
-	free            time.Duration
-	wake            <-chan struct{}
+	held, now, soon, lost bool
+	free                  time.Duration
+	wake                  <-chan struct{}
 }
 
 // heard returns that, and takes the name if an event has handed it over.
@@ -262,7 +268,7 @@ func (a *attempt) heard() heard {
 	if w.wake == nil {
 		w.wake = make(chan struct{}, 1)
 	}
-	h := heard{now: w.now, soon: w.soon, free: w.free, wake: w.wake}
+	h := heard{now: w.now, soon: w.soon, lost: w.lost, free: w.free, wake: w.wake}
 	w.now, w.soon = false, false
 	if e := w.granted; e != nil {
 		w.granted = nil
