@@ -123,7 +123,7 @@ func MinHold(d time.Duration) Option { return option(func(s *settings) { s.Terms
 //
 // 0, the default, keeps nothing. A negative d, and KeepIdle with Shared, Slots or MinHold, are
 // errors. The error wraps errors.ErrUnsupported if the store does not tell holders that others
-// want the name.
+// want the name, or its leases do not expire.
 func KeepIdle(d time.Duration) Option { return option(func(s *settings) { s.Terms.Idle = d }) }
 
 // Why says what the lease is for, in the words of its holder. Others read it when they find the
@@ -228,15 +228,15 @@ func (s *settings) checkTimes() error {
 }
 
 func (c *Client) checkKeepIdle(s *settings) error {
-	switch {
+	switch caps := c.core.Store().Caps(); {
 	case s.Terms.Idle == 0:
 		return nil
 	case s.Kind != line.Exclusive:
 		return errors.New("KeepIdle with Shared or Slots: only exclusive leases are kept; leave one out")
 	case s.Terms.MinHold > 0:
 		return errors.New("KeepIdle and MinHold together: one keeps the name from others, the other gives it to them; leave one out")
-	case !c.core.Store().Caps().Keeps:
-		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name; leave it out: %w", errors.ErrUnsupported)
+	case !caps.Keeps || !caps.Expiry:
+		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name, or its leases do not expire; leave it out: %w", errors.ErrUnsupported)
 	}
 	return nil
 }

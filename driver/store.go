@@ -120,7 +120,7 @@ type Caps struct {
 	Look time.Duration
 	// Shows: Inspect, List and Break work.
 	Shows bool
-	// Keeps: Wanted events tell the client of a lease that others want its name.
+	// Keeps: Wanted events tell the client of a lease that others want its name. Only with Expiry.
 	Keeps bool
 	// Adopts: a lease is tied to no participant. Who knows its id can renew and end it, and it outlives
 	// the Store that has got it.

@@ -24,7 +24,7 @@ var errCrashed = &driver.Failure{Err: errors.New("memlock: crashed"), Lasting: t
 func (w *wire) Caps() driver.Caps {
 	return driver.Caps{
 		Guarantees: driver.Guarantees{Fencing: true, FIFO: true, Expiry: !w.store.NoExpiry, Shared: true, Slots: true},
-		Queue:      true, Shows: true, Keeps: true, Adopts: true, Downgrades: true, LongerTTL: true,
+		Queue:      true, Shows: true, Keeps: !w.store.NoExpiry, Adopts: true, Downgrades: true, LongerTTL: true,
 	}
 }
 

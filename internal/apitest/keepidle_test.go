@@ -402,3 +402,41 @@ func TestKeepIdleIsTold(t *testing.T) {
 		}
 	})
 }
+
+// A client asks nothing of its store under its own lock: a hand-over on a store whose leases do not expire asks whether the
+// lease is still there, and may hang, while the client's other calls go on.
+func TestHandOverOfAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &hanging{Store: (&memlock.Store{NoExpiry: true}).Participant(), hang: make(chan struct{})}
+		c := open(t, d, nil)
+		if _, err := c.Acquire(t.Context(), "a", pawl.KeepIdle(time.Second)); !errors.Is(err, errors.ErrUnsupported) {
+			t.Fatalf("KeepIdle where leases do not expire: %v; want ErrUnsupported", err)
+		}
+		l := acquire(t, c, "a")
+		heir := make(chan *pawl.Lease)
+		go func() { heir <- acquire(t, c, "a") }()
+		go l.Release(context.Background())
+		synctest.Wait()
+		other := acquire(t, c, "b")
+		close(d.hang)
+		release(t, other)
+		release(t, <-heir)
+	})
+}
+
+// hanging is a store whose renewals hang, and which sets tokens aside for each lease.
+type hanging struct {
+	driver.Store
+	hang chan struct{}
+}
+
+func (d *hanging) Ask(ctx context.Context, r *driver.Request) (driver.Answer, error) {
+	ans, err := d.Store.Ask(ctx, r)
+	ans.Spare = 5
+	return ans, err
+}
+
+func (d *hanging) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	<-d.hang
+	return d.Store.Renew(ctx, l, ttl)
+}

@@ -174,7 +174,7 @@ func (l *Lease) ended() error {
 // handOver hands the grant over to the next waiter of the client if that is possible
 // without the store. It ends l then. It reports whether it did.
 func (l *Lease) handOver() bool {
-	if !l.grant.reserves() {
+	if !l.grant.reserves() || !l.grant.remote.Lives() {
 		return false
 	}
 	w, heir := l.inherit()

@@ -125,12 +125,12 @@ func TestHandOverOfWhatIsGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, _ := g.Reserved(); n != 63 {
-			t.Errorf("%d tokens are reserved; want 63", n)
+		if n, _ := g.Reserved(); n != 63 || !g.Lives() {
+			t.Errorf("%d tokens are reserved, and the lease lives: %v; want 63", n, g.Lives())
 		}
 		d.gone = &driver.LostError{Reason: driver.Gone}
-		if n, _ := g.Reserved(); n != 0 {
-			t.Errorf("%d tokens are reserved although the lease is lost", n)
+		if g.Lives() {
+			t.Error("the lease lives although it is lost")
 		}
 		if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Renew = %v; want ErrLost", err)

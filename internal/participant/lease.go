@@ -107,18 +107,20 @@ func (l *Lease) ID() string { return l.ref.Lease }
 func (l *Lease) Token() uint64 { return l.token }
 
 // Reserved returns how many tokens after Token are the lease's too, and whether another participant was waiting
-// for the name when it was granted, or may have been. There are none once Guard or Files was called. Nobody renews a
-// lease that does not expire, so Reserved asks whether it has ended.
+// for the name when it was granted, or may have been. There are none once Guard or Files was called.
 func (l *Lease) Reserved() (tokens uint64, others bool) {
 	l.p.mu.Lock()
-	tokens, others = l.spare, l.others
-	l.p.mu.Unlock()
-	if tokens > 0 && !l.p.caps.Expiry {
-		if _, err := l.Renew(l.p.ctx, leastTTL); err != nil {
-			return 0, true
-		}
+	defer l.p.mu.Unlock()
+	return l.spare, l.others
+}
+
+// Lives asks whether a lease that does not expire is still there: nobody renews it, so nobody would know.
+func (l *Lease) Lives() bool {
+	if l.p.caps.Expiry {
+		return true
 	}
-	return tokens, others
+	_, err := l.Renew(l.p.ctx, leastTTL)
+	return err == nil
 }
 
 // keep makes sure that the lease is not handed over.
