@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,11 +22,6 @@ type Client struct {
 	holder   *Holder
 	observer reporter
 	longest  atomic.Int64 // MaxTTL of the store, a time.Duration, as last heard; 0 before
-
-	open     func(context.Context) (driver.Store, error) // nil if the store was given
-	dialing  sync.Mutex                                  // guards dial; taken before the locks of core
-	dial     *dial                                       // to the store, under way; nil if none is
-	redialAt driver.Instant                              // before which the next dial does not begin; only the dial under way uses it
 }
 
 // Guarantees returns what the store of the client promises. It returns the zero value as long
@@ -89,7 +83,7 @@ func (c *Client) caller(ctx context.Context) (*Holder, context.Context) {
 //     gets the error; see WaitInDeadlock.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
-	if err := c.ready(ctx); err != nil {
+	if err := c.reach(ctx); err != nil {
 		return nil, c.opError(ctx, "acquire", driver.Shorten(name), err)
 	}
 	req, set, err := c.request(ctx, "acquire", name, opts)
@@ -141,7 +135,7 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 //   - ctx.Err() if ctx ends first.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
-	if err := c.ready(ctx); err != nil {
+	if err := c.core.Ready(ctx); err != nil {
 		return nil, c.opError(ctx, "try", driver.Shorten(name), err)
 	}
 	req, set, err := c.request(ctx, "try", name, opts)
@@ -333,12 +327,21 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	return nil
 }
 
+// reach connects to the store, for a call that waits.
+func (c *Client) reach(ctx context.Context) error {
+	err := c.core.Reach(ctx)
+	if err != nil && ctx.Err() != nil {
+		return left(ctx, waitedFor(err))
+	}
+	return err
+}
+
 // usable connects to the store.
 func (c *Client) usable(ctx context.Context) error {
 	select {
 	case <-c.core.Closed():
 		return ErrClosed
 	default:
-		return c.ready(ctx)
+		return c.core.Ready(ctx)
 	}
 }

@@ -40,7 +40,7 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 	if lead == nil {
 		return noWork("elect", name)
 	}
-	if err := c.ready(ctx); err != nil {
+	if err := c.reach(ctx); err != nil {
 		return c.opError(ctx, "elect", driver.Shorten(name), err)
 	}
 	if err := c.checkElect(opts); err != nil {

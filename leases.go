@@ -38,7 +38,7 @@ type Leases struct {
 // NoRenew or ProgressEvery, with which the leases would end one by one.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
-	if err := c.ready(ctx); err != nil {
+	if err := c.reach(ctx); err != nil {
 		return nil, c.opError(ctx, "acquire", "", err)
 	}
 	sorted, opts, maxHold, err := c.set(names, opts)
@@ -95,7 +95,7 @@ func (c *Client) set(names []string, opts []Option) (sorted []string, until []Op
 // none. Otherwise it is like AcquireAll.
 func (c *Client) TryAcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
-	if err := c.ready(ctx); err != nil {
+	if err := c.core.Ready(ctx); err != nil {
 		return nil, c.opError(ctx, "try", "", err)
 	}
 	sorted, opts, maxHold, err := c.set(names, opts)

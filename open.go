@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/client"
@@ -133,10 +132,20 @@ func New(store driver.Store, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.use(store); err != nil {
+	if err := lacks(store, c.require); err != nil {
 		return nil, &Error{Op: "open", Err: err}
 	}
+	c.core.Use(store)
 	return c, nil
+}
+
+// lacks returns an error if a store does not give what a client requires.
+func lacks(store driver.Store, require Guarantees) error {
+	if missing := store.Caps().Guarantees.Missing(require); missing != nil {
+		return fmt.Errorf("this store cannot give %s: use another store, or do not require it: %w",
+			strings.Join(missing, ", "), errors.ErrUnsupported)
+	}
+	return nil
 }
 
 // newClient returns a client without a store.
@@ -181,95 +190,16 @@ func Connect(ctx context.Context, open func(context.Context) (driver.Store, erro
 	if err != nil {
 		return nil, err
 	}
-	c.open = open
+	c.core.Open(func(ctx context.Context) (driver.Store, error) {
+		store, err := open(ctx)
+		if err == nil {
+			if err = lacks(store, c.require); err != nil {
+				err = errors.Join(err, store.Close())
+			}
+		}
+		return store, err
+	})
 	return c, nil
-}
-
-// dial is one attempt to connect.
-type dial struct {
-	done chan struct{} // closed when it has ended, with err
-	err  error
-}
-
-// ready connects to the store unless that is done. Callers share an attempt, which goes on
-// when one of them gives up.
-func (c *Client) ready(ctx context.Context) error {
-	if c.core.Connected() {
-		return nil
-	}
-	d := c.dialOnce()
-	select {
-	case <-d.done:
-		return d.err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.core.Closed():
-		return ErrClosed
-	}
-}
-
-// dialOnce returns the attempt that is under way, or begins one.
-func (c *Client) dialOnce() *dial {
-	c.dialing.Lock()
-	defer c.dialing.Unlock()
-	switch {
-	case c.core.IsClosed():
-		return dialed(ErrClosed)
-	case c.core.Connected():
-		return dialed(nil)
-	case c.dial == nil:
-		c.dial = &dial{done: make(chan struct{})}
-		if !c.core.Go(c.connect) {
-			c.dial = nil
-			return dialed(ErrClosed)
-		}
-	}
-	return c.dial
-}
-
-// dialed returns an attempt that has ended.
-func dialed(err error) *dial {
-	d := &dial{make(chan struct{}), err}
-	close(d.done)
-	return d
-}
-
-// redialEvery is how often a client tries to connect, at most. A refused connection fails at once, and a
-// caller that tries again and again must not make a new client of the store thousands of times.
-const redialEvery = 500 * time.Millisecond
-
-func (c *Client) connect(ctx context.Context) {
-	if early := c.redialAt.Sub(driver.Now()); early > 0 {
-		select {
-		case <-time.After(early):
-		case <-ctx.Done():
-		}
-	}
-	c.redialAt = driver.Now().Add(redialEvery)
-	store, err := c.open(ctx)
-	if err == nil {
-		if err = c.use(store); err != nil {
-			err = errors.Join(err, store.Close())
-		}
-	} else if !errors.Is(err, ErrUnavailable) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		err = fmt.Errorf("%w: %v", ErrUnavailable, err) // not the end of the caller's context
-	}
-	c.dialing.Lock()
-	defer c.dialing.Unlock()
-	c.dial.err = err
-	close(c.dial.done)
-	c.dial = nil
-}
-
-// use makes store the client's, unless it lacks what the client requires.
-func (c *Client) use(store driver.Store) error {
-	g := store.Caps().Guarantees
-	if missing := g.Missing(c.require); missing != nil {
-		return fmt.Errorf("this store cannot give %s: use another store, or do not require it: %w",
-			strings.Join(missing, ", "), errors.ErrUnsupported)
-	}
-	c.core.Use(store)
-	return nil
 }
 
 // Ping connects to the store, if the client is not connected yet, and asks it something. It

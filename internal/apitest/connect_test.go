@@ -3,16 +3,19 @@
 package apitest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -20,6 +23,7 @@ import (
 type away struct {
 	memlock.Store
 	down   bool
+	err    error // while it is down; nil: errDown
 	slow   time.Duration
 	opened int
 	closed int
@@ -35,7 +39,7 @@ func (a *away) open(ctx context.Context) (driver.Store, error) {
 		return nil, ctx.Err()
 	}
 	if a.down {
-		return nil, errDown
+		return nil, cmp.Or(a.err, errDown)
 	}
 	return &counted{a.Participant(), a}, nil
 }
@@ -227,4 +231,51 @@ func TestConnectRefuses(t *testing.T) {
 			t.Error("a negative TTL is accepted")
 		}
 	})
+}
+
+// TestFirstRefused: a store that answers the first connection and refuses to be used, as one does that is reading its data
+// from disk, makes calls wait that wait, as it does later. Others hear of it.
+func TestFirstRefused(t *testing.T) {
+	loading := storekit.OfKind(driver.ErrRefused, fmt.Errorf("%w: LOADING", pawl.ErrUnavailable))
+	for name, wait := range map[string]func(c *pawl.Client, ctx context.Context) error{
+		"Acquire": func(c *pawl.Client, ctx context.Context) error { _, err := c.Acquire(ctx, "a"); return err },
+		"AcquireAll": func(c *pawl.Client, ctx context.Context) error {
+			_, err := c.AcquireAll(ctx, []string{"a", "b"})
+			return err
+		},
+		"Elect": func(c *pawl.Client, ctx context.Context) error {
+			return c.Elect(ctx, "a", func(context.Context, *pawl.Lease) error { return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told []time.Duration
+				began := time.Now()
+				a := &away{down: true, err: loading}
+				c := connect(t, a, &pawl.Options{Observer: pawl.Observer{Refused: func(e pawl.Event) {
+					if errors.Is(e.Err, driver.ErrRefused) {
+						told = append(told, time.Since(began))
+					}
+				}}})
+				defer c.Close()
+				if _, err := c.TryAcquire(t.Context(), "a"); !errors.Is(err, pawl.ErrUnavailable) {
+					t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+				defer cancel()
+				err := wait(c, ctx)
+				if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "refuses requests: ") {
+					t.Errorf("after %v: %v; want that the time is over, and why", time.Since(began), err)
+				}
+				if len(told) != 2 || told[0] < time.Second || told[1] < time.Minute {
+					t.Errorf("told after %v; want after a second and a minute", told)
+				}
+				time.AfterFunc(time.Minute, func() { a.down = false })
+				if err := wait(c, t.Context()); err != nil {
+					t.Error(err)
+				}
+				a.down = true
+			})
+		})
+	}
 }

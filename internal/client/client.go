@@ -31,6 +31,7 @@ type Client struct {
 	store     *participant.Participant // set before connected is
 	expires   bool                     // the store ends leases
 	connected atomic.Bool
+	link      link
 	config    Config
 	observer  Observer
 	sched     *schedule.Schedule[*grant]

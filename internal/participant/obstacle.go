@@ -51,7 +51,7 @@ func (l *looks) gaveUp(err error) error {
 	}
 	switch {
 	case l.refusal.err != nil:
-		return fmt.Errorf("%w: %w", err, &RefusedError{l.refusal.err})
+		return fmt.Errorf("%w: %w", err, &RefusedError{Last: l.refusal.err})
 	case why != nil:
 		return fmt.Errorf("%w: %w", err, *why)
 	case len(l.holders) > 0:

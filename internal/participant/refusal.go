@@ -16,9 +16,9 @@ type refusal struct {
 
 // RefusedError says why a wait went on until its context ended. It is not ErrUnavailable, as the attempt itself may have
 // left something.
-type RefusedError struct{ last error }
+type RefusedError struct{ Last error }
 
-func (e *RefusedError) Error() string { return "the store refuses requests: " + e.last.Error() }
+func (e *RefusedError) Error() string { return "the store refuses requests: " + e.Last.Error() }
 
 // again records one more refusal, of a request that was sent at a moment.
 func (r *refusal) again(sent moment, f driver.Failure) {
