@@ -151,7 +151,7 @@ func TestTableFollows(t *testing.T) {
 	all := load(t)
 	noexpiry, mem := all[len(all)-1], all[len(all)-2]
 	old := "[^memlock-Shared]: By a list of holders.\n[^suite-memlock]: No `Restart`, `Cut`, `Late`, `Left`.\n" +
-		"[^suite-memlock-noexpiry]: No `Expiry`, `Restart`, `Cut`, `Late`, `Left`.\n[^memlock-no-CrossHost]: One process.\n[^memlock-no-SurvivesRestart]: It is memory.\n"
+		"[^suite-memlock-noexpiry]: No `Expiry`, `Keeps`, `Restart`, `Cut`, `Late`, `Left`.\n[^memlock-no-CrossHost]: One process.\n[^memlock-no-SurvivesRestart]: It is memory.\n"
 	both := func(p *page, all []suite) { p.table(all); p.suites(all) }
 	text := render(both, []suite{mem, noexpiry}, old)
 	if wrong := check([]suite{mem, noexpiry}, text); wrong != nil || !strings.Contains(text, "yes[^memlock-Shared]") {
