@@ -79,7 +79,7 @@ func (p *place) look(ctx context.Context, req *driver.Request) (driver.Answer, e
 	return ans, nil
 }
 
-// trouble returns err as that of a waiter, who has a place in the queue. It rides out what may pass, such as a lack of
+// trouble returns err as the failure of a waiter, which has a place in the queue. It rides out what may pass, such as a lack of
 // file descriptors.
 func trouble(err error) error {
 	if errors.Is(err, driver.ErrUnavailable) {

@@ -19,9 +19,9 @@ import (
 // maxMessage is PIPE_BUF: what is not longer reaches a FIFO in one piece.
 const maxMessage = 4096
 
-// message is a line in the FIFO of a name, by which the holder of the lease is
-// asked to let go. It may stay in the FIFO for longer than that holder, so
-// whoever reads it compares the id.
+// message is a line in the FIFO of a name. It asks the holder of a lease to let
+// go. It may stay in the FIFO when that holder has gone, so the reader compares
+// the id.
 type message struct {
 	Break string         `json:"break"` // id of the lease
 	By    *driver.Holder `json:"by,omitempty"`

@@ -18,7 +18,7 @@ var (
 )
 
 // openFile opens a regular file of the directory, or with O_DIRECTORY a directory in it. Others may
-// have put something else there: O_NONBLOCK, because the open of a FIFO waits for a writer, and that of a file
+// have put something else there: O_NONBLOCK, because to open a FIFO waits for a writer, and to open a file
 // with a lease (fcntl) for its owner.
 func (s *store) openFile(path string, flags int, perm uint32) (*os.File, error) {
 	var fd int

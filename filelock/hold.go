@@ -70,7 +70,7 @@ func (s *store) End(_ context.Context, l driver.Ref, _ driver.End) (found bool, 
 	return false, nil
 }
 
-// Files implements driver.Inheriter: the flock, that of the slot, and the
+// Files implements driver.Inheriter: the flock, the flock of the slot, and the
 // presence, which tells others that the flock is held.
 func (s *store) Files(l driver.Ref) []*os.File {
 	h := s.held(l.Lease)

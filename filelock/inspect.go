@@ -125,7 +125,7 @@ func (r record) held() driver.Held {
 // look describes a name.
 func (s *store) look(name string) (*driver.Info, error) { return s.lookAt(name, nil) }
 
-// lookAt describes a name. A record without presence is that of a holder who
+// lookAt describes a name. A record without presence belongs to a holder that
 // has crashed. If taken is not nil, it has the flocks of a moment ago, and spares a look at them for each name.
 func (s *store) lookAt(name string, taken map[string]int) (*driver.Info, error) {
 	enc := encode(name)

@@ -13,8 +13,8 @@ import (
 
 // flocks returns who has taken a flock of which file, as far as the kernel shows it: not that of
 // processes in a container beside ours, and not on file systems that stat(2) gives another number.
-// The key is as /proc/locks has it: device and inode. To try the flock would tell for certain, and be in the way of
-// whoever tries it in the same moment.
+// The key is as /proc/locks has it: device and inode. To try the flock would tell for certain, and would fail
+// another process that tries it in the same moment.
 func flocks() map[string]int {
 	text, _ := os.ReadFile("/proc/locks")
 	taken := make(map[string]int)

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// member is one of those who hold a name together. It has a FIFO of its own in
-// NAME.held, named by its token, which does for it what NAME.fifo does for an
-// exclusive holder: whoever watches it sees the holder go, and whoever writes to it asks
-// the holder to let go. Nothing but that depends on it.
+// member is one of several holders of a name. It has a FIFO of its own in NAME.held,
+// named by its token, which does for it what NAME.fifo does for an exclusive holder:
+// a watcher sees the holder go, and a message in it asks the holder to let go.
+// Nothing else depends on it.
 type member struct {
 	place
 	slot *os.File // the flock of its slot; nil if it is shared
@@ -41,7 +41,7 @@ func (h *hold) sitDown(enc string) error {
 
 func memberText(r record) string {
 	var text []byte
-	r.Name = "" // that of the directory
+	r.Name = "" // the directory's name has it
 	shorten(r.Holder, r.Why, func(h driver.Holder, why string) bool {
 		r.Holder, r.Why = h, why
 		text, _ = json.Marshal(r)
@@ -86,7 +86,7 @@ func (m *member) sameFiles() bool {
 // seat is a member as others see it.
 type seat struct {
 	record
-	known bool   // the record could be read; not that of one that is leaving
+	known bool   // the record could be read; a member that is leaving has none
 	path  string // of its FIFO
 }
 
@@ -120,7 +120,7 @@ func (s *store) inTheWay(enc string, req *driver.Request) ([]*watch, error) {
 		return []*watch{w}, err
 	}
 	members := s.members(enc)
-	// They are all of one kind, which one that is leaving does not tell.
+	// They are all of one kind. A member that is leaving does not tell which.
 	kind := slices.IndexFunc(members, func(m seat) bool { return m.known })
 	alike := kind < 0 || members[kind].Shared == req.Shared && members[kind].Slots == req.Slots
 	if alike && kind >= 0 && (req.Shared || len(members) < req.Slots) {

@@ -22,8 +22,8 @@ import (
 // queue is the directory of the tickets of one name. A ticket is a FIFO which
 // its waiter keeps open for reading; the queue is in the order of the names.
 //
-// The queue is about order and waking only. Whoever loses tickets, or sees two
-// heads, loses order: exclusion is the flock's.
+// The queue is about order and waking only. If tickets are lost, or two waiters
+// are the head, order is lost: the flock excludes.
 type queue struct {
 	store *store
 	dir   string
@@ -61,7 +61,7 @@ func (s *store) queue(enc string) queue { return queue{s, s.path(enc, queueSuffi
 
 func (q queue) path(t ticket) string { return filepath.Join(q.dir, t.file()) }
 
-// list returns the tickets in order, those of dead waiters among them.
+// list returns the tickets in order, also of dead waiters.
 func (q queue) list() ([]ticket, error) {
 	dir, err := q.store.openFile(q.dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -104,7 +104,7 @@ func (s *store) refuse(req *driver.Request) (driver.Answer, error) {
 	return driver.Answer{Holders: info.Holders, Rank: min(len(info.Waiters), 1)}, nil
 }
 
-// failed returns err as that of a request that has changed nothing.
+// failed returns err as the failure of a request that has changed nothing.
 func failed(err error) error { return &driver.Failure{Err: err, Lasting: true} }
 
 // attempt tries once to become a holder. Only the head of the queue may

@@ -20,11 +20,11 @@ import (
 // out by the kernel's doing. One of n slots holds NAME.slotI besides, for itself,
 // with I below n: so there are never more than n.
 //
-// Whoever joins does so with the flock of NAME.gate, one at a time. That makes
-// the writing of records safe, and it settles the kind: whoever can have NAME.lock
-// for itself (LOCK_EX) for a moment is alone and may begin any kind; whoever cannot,
-// but in common, joins those who hold it, and these are of the kind that the
-// newest record has, since each that joined them had to be of that kind.
+// A lease joins with the flock of NAME.gate, one at a time. That makes the writing
+// of records safe, and it settles the kind. If the lease gets NAME.lock for itself
+// (LOCK_EX) for a moment, it is alone and may begin any kind. If it gets the lock
+// only in common, it joins others, which are all of the kind of the newest record:
+// each had to be of that kind to join.
 //
 // An exclusive lease needs no gate: it has NAME.lock for itself or not at all.
 
@@ -32,8 +32,8 @@ import (
 // write to the disk; it takes longer only if the process in it was stopped.
 const maxGate = 10 * time.Second
 
-// gate waits until it is alone among those who want to join. It returns what
-// the caller calls to let in the next one, or errBusy if that takes too long.
+// gate waits until no other lease is joining. The caller calls leave to let in the
+// next one. The error is errBusy if the wait takes too long.
 func (s *store) gate(ctx context.Context, enc string) (leave func(), err error) {
 	pause, end := 100*time.Microsecond, driver.Now().Add(maxGate)
 	for {

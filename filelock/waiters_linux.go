@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// whoSuffix is that of a symbolic link beside a ticket. It leads nowhere: its
-// target is a text that says who waits. A link appears whole, needs no open
+// whoSuffix ends the name of a symbolic link beside a ticket. The link leads
+// nowhere: its target is a text that says who waits. A link appears whole, needs no open
 // file, and is read with one call, as Emacs found for its locks.
 const whoSuffix = ".who"
 

@@ -36,9 +36,8 @@ func listen(ch chan<- os.Signal, signals []os.Signal) {
 func unlisten() { signal.Reset(others...) }
 
 // keepWriting makes a write to a closed pipe on stderr an error. Otherwise the
-// signal would end us, and leave the command without its wrapper. A signal that
-// is caught here, unlike one that is ignored, has its default effect in the
-// command.
+// signal would end us, and leave the command without its wrapper. It catches the
+// signal: an ignored one would be ignored in the command too.
 func keepWriting() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // IsContinue reports whether a signal lets a process go on that was stopped.

@@ -30,7 +30,7 @@ func CommandLine(words []string) string {
 	return Shorten(strings.ToValidUTF8(strings.Join(quoted, " "), "\uFFFD"), maxCommand)
 }
 
-// withSubcommands are programs whose first word says what they are to do. That of another one may be
+// withSubcommands are programs whose first argument is a subcommand. The first argument of another program may be
 // anything, also a password.
 var withSubcommands = strings.Fields(`alembic ansible-galaxy apt apt-get argocd aws az borg brew bundle cargo certbot cmake composer
 conda crontab dnf docker dotnet dvc flux flyway gcloud gh git go goose gradle gradlew gsutil helm helmfile just kubectl kustomize

@@ -28,8 +28,8 @@ type Span struct {
 	To     int64      `json:"to,omitempty"`   // 0: it goes on
 	Late   int64      `json:"late,omitempty"` // since when it is overdue, or was at its end
 	// State of a lease is held, overdue (not renewed for half of its time), ended (released or
-	// broken) or expired (overdue when it was seen last); that of a wait waiting, granted or
-	// left; that of a quarantine closed or ended.
+	// broken) or expired (overdue when it was seen last). State of a wait is waiting, granted or
+	// left; of a quarantine, closed or ended.
 	State string `json:"state"`
 
 	// Holder and Waiter are what was seen last, for reports of changes. Kept spans have neither.

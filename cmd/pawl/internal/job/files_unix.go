@@ -53,7 +53,7 @@ func (w *watch) shed() {
 }
 
 // closeFrom closes the descriptors from n on that this process was started
-// with. Its own, those of Go's runtime, are marked to be closed on exec; what
+// with. The descriptors of Go's runtime are marked to be closed on exec; what
 // has come through an exec is not.
 func closeFrom(n int) {
 	for _, fd := range descriptors() {

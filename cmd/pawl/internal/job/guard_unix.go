@@ -18,10 +18,10 @@ import (
 
 // guard is the wrapper's end of a guard process.
 //
-// The guard is told, one per line: "deadline N", in nanoseconds of now, 0 for
-// none; "stopping", when the wrapper has sent TERM itself; "done", the farewell. It
-// tells: "started PID"; "failed TEXT", when it cannot; "stopped SIGNAL", "exited CODE"
-// and "killed SIGNAL" of the command; "empty", when nothing is left of it.
+// The wrapper sends lines: "deadline N", in nanoseconds of now, 0 for none;
+// "stopping", when it has sent TERM itself; "done", the farewell. The guard sends:
+// "started PID"; "failed TEXT", when it cannot start the command; "stopped SIGNAL",
+// "exited CODE" and "killed SIGNAL" of the command; "empty", when nothing is left of it.
 type guard struct {
 	pid  int
 	w    *os.File

@@ -162,8 +162,8 @@ func (j *Job) isClosed() bool {
 	return j.closed
 }
 
-// Deadline tells the guard when the command must be gone unless it is told
-// another time before; the zero time means never.
+// Deadline tells the guard when the command must be gone. A later call replaces
+// the time; the zero time means never.
 func (j *Job) Deadline(t time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -131,7 +131,7 @@ func (t *targets) names() map[int]string {
 }
 
 // children returns the children of a process that has started none of its own
-// since the exec: those of its first thread.
+// since the exec: the children of its first thread.
 func children(parent int) (found []process) {
 	if list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent)); err == nil {
 		for _, word := range strings.Fields(string(list)) {

@@ -80,13 +80,13 @@ func Environ(lease *pawl.Lease, name, store string, keepPasswords bool) []string
 	return env
 }
 
-// passwords are the variables from which stores take one. The command does not inherit
-// them: what a command has in its environment ends up in logs. A "pawl run"
-// inside of it needs them all the same, and finds them where the kernel keeps what
-// the outer one was started with, which only the same user can read.
+// passwords are the variables from which stores take a password. The command does
+// not inherit them: environments end up in logs. A "pawl run" in the command needs
+// them, and reads them from /proc: the kernel keeps the environment with which the
+// outer one was started, for the same user only.
 var passwords = []string{"PAWL_ETCD_PASSWORD", "PAWL_POSTGRES_PASSWORD", "PAWL_REDIS_PASSWORD", "PAWL_ZK_PASSWORD"}
 
-// keepersVar has the process ids of those "pawl run" around us that have been given passwords.
+// keepersVar has the process ids of the "pawl run" around us that were started with passwords.
 const keepersVar = "PAWL_KEEPERS"
 
 func keepers() []string { return strings.Fields(os.Getenv(keepersVar)) }
@@ -109,8 +109,8 @@ func canKeep() bool {
 	return err == nil
 }
 
-// RecallPasswords sets the passwords that a "pawl run" around us has kept. One that is set here,
-// even to nothing, stays.
+// RecallPasswords sets the passwords that a "pawl run" around us has kept. A variable that is set
+// here, even to nothing, stays.
 func RecallPasswords() {
 	for _, pid := range slices.Backward(keepers()) {
 		if n, err := strconv.Atoi(pid); err != nil || n <= 0 {

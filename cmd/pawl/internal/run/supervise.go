@@ -122,7 +122,7 @@ func (s *supervisor) release(status job.Status) error {
 }
 
 // clear ends all processes of the job and returns what has happened: then,
-// unless some are left. We may not signal those of another user, as sudo makes
+// unless some are left. We may not signal processes of another user, as sudo starts
 // them. A store without expiry asks for the lock and does not take it, so we keep
 // it for them.
 func (s *supervisor) clear(then string) string {

@@ -15,8 +15,8 @@ const (
 	maxFriends   = 128 // connections that have
 )
 
-// conns are the connections of a server. Strangers keep out neither friends nor newer strangers: where
-// there are too many, the oldest one from the address with the most of them is closed.
+// conns are the connections of a server. Strangers keep out neither friends nor newer strangers: if there
+// are too many strangers, the oldest one of the address that has most is closed.
 type conns struct {
 	net.Listener
 

@@ -25,7 +25,7 @@ var metrics = []metric{
 	{"pawl_serve_answered_seconds", "Seconds since the store answered last.", func(sh *shown, now time.Time) float64 {
 		return seconds(now, sh.Asked)
 	}},
-	{"pawl_serve_ask_duration_seconds", "Seconds for which the store was asked last.", func(sh *shown, _ time.Time) float64 { return sh.took.Seconds() }},
+	{"pawl_serve_ask_duration_seconds", "Seconds that the last request to the store took.", func(sh *shown, _ time.Time) float64 { return sh.took.Seconds() }},
 	{"pawl_serve_locks_held", "Names that somebody holds.", func(sh *shown, _ time.Time) (n float64) {
 		for _, l := range sh.Locks {
 			if l.Held {
@@ -56,7 +56,7 @@ var metrics = []metric{
 		}
 		return n
 	}},
-	{"pawl_serve_oldest_lease_seconds", "For how long the lease is held that is held longest.", func(sh *shown, now time.Time) (oldest float64) {
+	{"pawl_serve_oldest_lease_seconds", "Age of the oldest lease in seconds.", func(sh *shown, now time.Time) (oldest float64) {
 		for _, l := range sh.Locks {
 			for _, h := range l.Holders {
 				oldest = max(oldest, seconds(now, h.Acquired))
@@ -64,7 +64,7 @@ var metrics = []metric{
 		}
 		return oldest
 	}},
-	{"pawl_serve_longest_wait_seconds", "For how long the waiter waits that waits longest.", func(sh *shown, now time.Time) (longest float64) {
+	{"pawl_serve_longest_wait_seconds", "Longest wait so far in seconds.", func(sh *shown, now time.Time) (longest float64) {
 		for _, l := range sh.Locks {
 			for _, w := range l.Waiters {
 				longest = max(longest, seconds(now, w.Since))
@@ -72,7 +72,7 @@ var metrics = []metric{
 		}
 		return longest
 	}},
-	{"pawl_serve_quarantine_seconds", "For how much longer the store grants nothing.", func(sh *shown, now time.Time) float64 {
+	{"pawl_serve_quarantine_seconds", "Seconds until the store grants leases again.", func(sh *shown, now time.Time) float64 {
 		if sh.State == nil || sh.State.Closed == "" {
 			return 0
 		}

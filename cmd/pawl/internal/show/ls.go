@@ -163,7 +163,7 @@ func (o *lsOrder) String() string { return string(*o) }
 
 func (o *lsOrder) Type() string { return "string" }
 
-// oldest returns since when a lock has been held. One that is not held comes last.
+// oldest returns since when a lock has been held, or now if nobody holds it, which sorts last.
 func oldest(info *pawl.Info) time.Time {
 	first := time.Now()
 	for _, h := range info.Holders {

@@ -5,8 +5,8 @@ package suggest
 
 import "slices"
 
-// Nearest returns which of names was likely meant by word, or "". others has words
-// for some of them that are not like them.
+// Nearest returns the name that was likely meant by word, or "". others maps other
+// words to names.
 func Nearest(word string, names []string, others map[string]string) string {
 	if name := others[word]; slices.Contains(names, name) {
 		return name
