@@ -208,7 +208,7 @@ func (l *Lease) Release(ctx context.Context) error {
 //
 // Within Client.Do, use the context that Do gives its function, also for the statements of
 // tx: they fail when the lease ends. With another context tx may go on and commit, as safely.
-// Do returns ErrLost then all the same: the Commit of tx says whether it was committed.
+// Even then Do returns ErrLost: the Commit of tx says whether it was committed.
 //
 // The error is ErrLost or ErrReleased if the lease has ended, and errors.ErrUnsupported if
 // the store is no database, or tx is of another database or type.

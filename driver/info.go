@@ -22,8 +22,8 @@ type Holder struct {
 	Space string `json:"space,omitempty"`
 
 	// Trace is the traceparent, as W3C's Trace Context has it, of the span in which the lease was
-	// asked for, so that others can refer to it. It is empty where nobody traces; see
-	// pawl.Observer. Whoever reads it has to expect anything.
+	// asked for, so that others can refer to it. It is empty without a trace; see
+	// pawl.Observer. Any client may have written it: expect any text.
 	Trace string `json:"trace,omitempty"`
 }
 

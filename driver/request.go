@@ -12,9 +12,9 @@ type Request struct {
 	Holder *Holder       // who makes the attempt; never nil
 	Why    string        // what for, in the words of the caller; may be empty
 
-	// Holds are leases that the caller holds while it waits, perhaps in other stores. Whoever
-	// is shown the waiter is shown them, as deadlocks are found by them. They are nil for most
-	// callers, and a few kilobytes at most; a store may leave out some, the first ones first.
+	// Holds are leases that the caller holds while it waits, perhaps in other stores. They
+	// are part of the waiter's record, for the search for deadlocks. They are nil for most
+	// callers, and a few kilobytes at most; a store may leave out the first ones.
 	Holds []Hold
 
 	// The kind of lease. At most one of the two is set.

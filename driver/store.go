@@ -84,8 +84,8 @@ type Store interface {
 	// errors.ErrUnsupported if they agree on nothing.
 	Describe(ctx context.Context) (*StoreInfo, error)
 
-	// Examine asks each server how it is, and changes nothing. A server that does not answer is told of
-	// in a Finding. It tells what it has found good as well.
+	// Examine asks each server how it is, and changes nothing. It returns what is good and what is
+	// bad; a server that does not answer is a Finding as well.
 	Examine(ctx context.Context) []Finding
 
 	// Close frees what the store itself opened. Requests under way return soon.
@@ -202,7 +202,7 @@ const (
 	Told
 )
 
-// Event is something that a service has told its client unasked. Events may be late, repeated or lost.
+// Event is a message of a service that is not an answer. Events may be late, repeated or lost.
 type Event struct {
 	Kind     EventKind
 	Name     string
