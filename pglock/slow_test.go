@@ -10,14 +10,31 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// A lease lives as long as the server answers within a fifth of the TTL.
+// TestLeaseLivesOnASlowLink: a lease lives as long as the server answers within a fifth of the TTL. The requests
+// that confirm it after messages may have been lost, and have a second each, cost no connection.
 func TestLeaseLivesOnASlowLink(t *testing.T) {
 	t.Parallel()
 	const ttl = 12 * time.Second
 	drivertest.SlowLink(t, server(t).Addr, ttl, ttl/5, func(addr string) (*pawl.Client, error) {
 		return Open(context.Background(), "postgres://pawl@"+addr+"/postgres?sslmode=disable", &Options{Options: pawl.Options{TTL: ttl}, ConnectTimeout: patience})
 	})
+}
+
+// TestSlowConnect: the time-out of a request counts from its sending, not from the connecting before it, which takes
+// two round trips.
+func TestSlowConnect(t *testing.T) {
+	t.Parallel()
+	const trip = 2 * time.Second
+	link := drivertest.NewLink(t, server(t).Addr)
+	d := openThrough(t, link, &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
+	g := take(t, d.client, "slow connect", time.Minute)
+	link.Slow(trip / 2)
+	d.wire.pool.drop(driver.Now())
+	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+		t.Errorf("Renew, with round trips of %v = %v", trip, err)
+	}
 }
