@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // skewed is the schema with a clock that is ahead of the machine's by what an expression says.
@@ -30,15 +28,7 @@ func skewed(schema, micros string) string {
 func TestClockBehind(t *testing.T) {
 	t.Parallel()
 	const skew = "coalesce(pg_catalog.current_setting('pawl.skew', true), '0')::bigint"
-	p := servers.StartPostgres(t, "-c", "pawl.skew=1200000000") // 20 minutes
-	link := drivertest.NewLink(t, p.Addr)
-	host, port, _ := net.SplitHostPort(link.Addr())
-	r, err := p.Replica(servers.Memory(), "r1", "-c", "wal_retrieve_retry_interval=100ms",
-		"-c", "primary_conninfo=user=pawl application_name=r1 host="+host+" port="+port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Remove)
+	p, r, link, _ := pair(t, Durable, "-c", "pawl.skew=1200000000") // 20 minutes; the replica's clock is right
 	sql(t, p, skewed("pawl", skew))
 	opts := &Options{MaxTTL: testMaxTTL}
 	d := open(t, p.URL("pawl"), opts)

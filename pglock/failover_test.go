@@ -18,11 +18,11 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// pair starts a server and a streaming replica of it, which has each commit if the mode is
+// pair starts a server, with more settings in args, and a streaming replica of it, which has each commit if the mode is
 // synchronous, the link through which it follows, and the URL of both.
-func pair(t *testing.T, mode Mode) (p, r *servers.Postgres, link *drivertest.Link, url string) {
+func pair(t *testing.T, mode Mode, args ...string) (p, r *servers.Postgres, link *drivertest.Link, url string) {
 	t.Helper()
-	p = servers.StartPostgres(t)
+	p = servers.StartPostgres(t, args...)
 	link = drivertest.NewLink(t, p.Addr)
 	host, port, _ := net.SplitHostPort(link.Addr())
 	r, err := p.Replica(servers.Memory(), "r1", "-c", "wal_retrieve_retry_interval=100ms",

@@ -67,20 +67,9 @@ func useAll(t *testing.T, p *servers.Postgres, address string, opts *Options) {
 	}
 	g := take(t, d, "x", time.Minute)
 	isHeld(t, other, "x")
-	got := make(chan *participant.Lease, 1)
-	go func() {
-		g, err := other.Acquire(ctx, request("x", time.Minute))
-		check("Acquire", err)
-		got <- g
-	}()
-	if !eventually(patience, func() bool { info, err := d.Inspect(ctx, "x"); return err == nil && len(info.Waiters) == 1 }) {
-		t.Fatal("nobody waits")
-	}
+	next := waits(t, other, "x")
 	check("Release", g.Release(ctx))
-	g = <-got
-	if g == nil {
-		t.FailNow()
-	}
+	g = next()
 	_, err := g.Renew(ctx, time.Minute)
 	check("Renew", err)
 	_, err = d.List(ctx, "")

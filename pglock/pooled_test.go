@@ -46,33 +46,15 @@ func TestPooled(t *testing.T) {
 			}
 			g := take(t, d, what, time.Minute)
 			for range 20 {
-				type result struct {
-					g   *participant.Lease
-					err error
-				}
-				got := make(chan result, 1)
-				next := d
 				d, other = other, d
-				go func() { g, err := d.Acquire(t.Context(), request(what, time.Minute)); got <- result{g, err} }()
-				if !eventually(patience, func() bool {
-					info, err := next.Inspect(t.Context(), what)
-					return err == nil && len(info.Waiters) == 1
-				}) {
-					t.Fatal("nobody waits")
-				}
+				next := waits(t, d, what)
 				if err := g.Release(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				var r result
-				select {
-				case r = <-got:
-				case <-time.After(patience):
-					t.Fatal("the waiter does not get it")
+				last := g.Token()
+				if g = next(); g.Token() <= last {
+					t.Fatalf("token %d after %d", g.Token(), last)
 				}
-				if r.err != nil || r.g.Token() <= g.Token() {
-					t.Fatalf("%v, %v after token %d", r.g, r.err, g.Token())
-				}
-				g = r.g
 			}
 			if is, _ := d.wire.ear.state(); (is != 0) != (what == "hears") {
 				t.Errorf("it listens: %v", is != 0)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // secureServer is a server with TLS. The user certified has to show a certificate, the
@@ -62,20 +61,7 @@ func TestTLS(t *testing.T) {
 	url := "postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full" + files
 	d, other := open(t, url, wide), open(t, url, wide)
 	g := take(t, d, "x", time.Minute)
-	got := make(chan *participant.Lease, 1)
-	go func() {
-		g, err := other.Acquire(t.Context(), request("x", time.Minute))
-		if err != nil {
-			t.Error(err)
-		}
-		got <- g
-	}()
-	if !eventually(patience, func() bool {
-		info, err := d.Inspect(t.Context(), "x")
-		return err == nil && len(info.Waiters) == 1
-	}) {
-		t.Fatal("nobody waits")
-	}
+	next := waits(t, other, "x")
 	d.listening(t)
 	other.listening(t)
 	if n := sql(t, p, "SELECT count(*) FILTER (WHERE ssl) >= 4, count(*) FILTER (WHERE NOT ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'certified'"); n != "t|0" {
@@ -84,10 +70,8 @@ func TestTLS(t *testing.T) {
 	if err := g.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if g := <-got; g != nil {
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+	if err := next().Release(t.Context()); err != nil {
+		t.Error(err)
 	}
 	_, port, _ := strings.Cut(p.Addr, ":")
 	for url, want := range map[string]string{

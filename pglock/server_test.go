@@ -90,6 +90,40 @@ func (c *client) listening(t testing.TB) {
 	}
 }
 
+// waits has a client wait for a name, and returns when it is in the queue, with a function that returns
+// its lease.
+func waits(t testing.TB, d *client, name string) (lease func() *participant.Lease) {
+	t.Helper()
+	type result struct {
+		lease *participant.Lease
+		err   error
+	}
+	got := make(chan result, 1)
+	go func() {
+		g, err := d.Acquire(t.Context(), request(name, time.Minute))
+		got <- result{g, err}
+	}()
+	if !eventually(patience, func() bool {
+		info, err := d.Inspect(t.Context(), name)
+		return err == nil && len(info.Waiters) == 1
+	}) {
+		t.Fatal("nobody waits")
+	}
+	return func() *participant.Lease {
+		t.Helper()
+		select {
+		case r := <-got:
+			if r.err != nil {
+				t.Fatalf("Acquire = %v", r.err)
+			}
+			return r.lease
+		case <-time.After(patience):
+			t.Fatal("the waiter does not get the name")
+		}
+		return nil
+	}
+}
+
 // ref returns the lease that holds a name.
 func ref(t testing.TB, c *client, name string) driver.Ref {
 	t.Helper()
