@@ -31,12 +31,12 @@ type Options struct {
 	AllowShared bool
 }
 
-// Open returns a client on the leases in dir, or in DefaultDir if dir is
-// empty. If dir is missing, it is made, for this user only, unless AllowShared is set;
-// those above it have to be there, as a name that is misspelt would be another store.
-// For the same reason dir must not be relative. Open returns an error
-// that says what to do if the directory cannot be used or, unless
-// AllowShared is set, if other users can write to it, and the errors of pawl.New.
+// Open returns a client on the leases in dir, or in DefaultDir if dir is empty.
+// Open makes dir, for this user only, if it is missing and AllowShared is not
+// set. It does not make the directories above: a misspelt name would be another
+// store. For the same reason dir must not be relative. Open returns an error that
+// says what to do if the directory cannot be used, if other users can write to it
+// and AllowShared is not set, and the errors of pawl.New.
 func Open(dir string, opts *Options) (*pawl.Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -83,8 +83,8 @@ func NewStore(dir string, opts *Options) (driver.Store, error) {
 	return &store{dir: dir, shared: opts.AllowShared}, nil
 }
 
-// makeDir makes a directory for this user alone. One that is shared is not made in silence: the first
-// user would shut out all others, again after each reboot where that empties the directory above.
+// makeDir makes a directory for this user alone. It does not make a shared one: the first user would shut out
+// all others, and again after each reboot that empties the directory above.
 func makeDir(dir string, shared bool) error {
 	_, err := os.Stat(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
