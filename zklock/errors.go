@@ -16,16 +16,14 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// answers are the errors with which a server has answered. It has carried out
-// nothing then.
+// answers are the errors that are answers of a server. It has carried out nothing then.
 var answers = []error{
 	zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists,
 	zk.ErrNotEmpty, zk.ErrSessionExpired, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrNothing, zk.ErrSessionMoved,
 	zk.ErrReconfigDisabled, zk.ErrBadArguments, zk.ErrInvalidPath,
 }
 
-// otherAnswer is how package zk begins what it says of errors that it has no
-// name for.
+// otherAnswer is how package zk begins the text of answers that it has no error for.
 const otherAnswer = "unknown error: "
 
 func answered(err error) bool {
@@ -37,14 +35,13 @@ func answered(err error) bool {
 	return strings.HasPrefix(err.Error(), otherAnswer)
 }
 
-// unknown reports whether nobody knows if the request that failed with err was
-// carried out. Package zk returns ErrNoServer for what it has not sent.
+// unknown reports whether a request that has failed with err may have been carried out. Package zk returns
+// ErrNoServer if it has not sent the request.
 func unknown(err error) bool {
 	return err != nil && !answered(err) && !errors.Is(err, zk.ErrNoServer)
 }
 
-// passing reports whether it may help to repeat a request that does no harm when
-// it is carried out twice.
+// passing reports whether a repetition may succeed. It is for requests that do no harm when they are carried out twice.
 func passing(err error) bool {
 	return !answered(err) || errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, errYoung) ||
 		err.Error() == otherAnswer+"-127" // throttled
@@ -61,22 +58,22 @@ func lasting(err error) bool {
 	return errors.As(err, &slots)
 }
 
-var errEndless = errors.New("a node that ends with no session is in the way")
+var errEndless = errors.New("a node that never ends keeps the name")
 
-// errEndless says which one it is: another program has made it, or somebody by hand. Nobody is granted the name until it
-// is deleted.
+// errEndless names the node. Another program has made it, or somebody by hand, and nobody is granted the name until
+// it is deleted.
 func (s *store) errEndless(name, path string) error {
 	text, do := s.endless(name, path)
 	return fmt.Errorf("%w: %s; %s", errEndless, text, do)
 }
 
 func (s *store) endless(name, path string) (text, do string) {
-	return fmt.Sprintf("the node %q is not ephemeral and is of another program: the lock %q cannot be granted", path, name),
-		"see whose it is, then: zkCli.sh -server " + s.addrs[0] + " delete " + storekit.ShellQuote(path)
+	return fmt.Sprintf("the node %q is not ephemeral, so another program has made it: the lock %q cannot be granted", path, name),
+		"find out who made it, then run: zkCli.sh -server " + s.addrs[0] + " delete " + storekit.ShellQuote(path)
 }
 
-// failure returns what is known of a request that has failed with err. left: the node of the lease is there, or
-// may be.
+// failure returns what is known of a request that has failed with err. left: the servers have the node of the lease,
+// or may have it.
 func failure(ctx context.Context, err error, left bool) *driver.Failure {
 	f := &driver.Failure{Err: err, Maybe: left}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -90,32 +87,34 @@ func failure(ctx context.Context, err error, left bool) *driver.Failure {
 	return f
 }
 
-// explain adds to an answer what to do about it.
+// explain adds what to do to the error of an answer.
 func explain(err error) error {
 	hint, kind := "", error(nil)
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, zk.ErrNoAuth):
 		kind = storekit.ErrDenied
-		hint = "the nodes belong to another user, or the password is another one: put user and password into the URL, as zk://USER:PASSWORD@host, or have the ACL of the root changed"
+		hint = "the nodes belong to another user, or the password is wrong: put user and password into the URL, as zk://USER:PASSWORD@host, or have the ACL of the root changed"
 	case errors.Is(err, zk.ErrAuthFailed):
 		kind = storekit.ErrDenied
-		hint = "the servers refuse this user or password"
+		hint = "the servers refuse this user or password: correct them in the URL"
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
 		hint = "a node above is ephemeral: use another root"
 	case errors.Is(err, zk.ErrInvalidACL):
-		hint = "the servers do not know the user's ACL"
+		hint = "the servers do not accept an ACL of this user: enable the digest scheme on them, or use a URL without a user"
 	case err.Error() == otherAnswer+"-6":
 		kind = errors.ErrUnsupported
-		hint = "the servers know no container nodes: use ZooKeeper 3.5.3 or later"
+		hint = "the servers have no container nodes: use ZooKeeper 3.5.3 or later"
 	case err.Error() == otherAnswer+"-125":
-		hint = "the quota of the root is used up"
+		hint = "the quota of the root is used up: raise it"
 	default:
 		return err
 	}
 	return storekit.OfKind(kind, fmt.Errorf("%w: %s", err, hint))
 }
 
-// dialHint says what to do about a server that cannot be reached.
+// dialHint adds what to do to the error of connecting.
 func dialHint(err error) error {
 	hint := storekit.DialHint(err, "zk")
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {

@@ -8,29 +8,28 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Examine implements driver.Store. It asks the servers that the URL names, with the word
-// srvr, which they answer unless told otherwise, but not over TLS.
+// Examine implements driver.Store. It asks the servers of the URL with the word srvr, which they answer by default, but
+// not over TLS.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	if s.tls != nil {
-		return append([]driver.Finding{{Check: "server", Text: "over TLS servers do not say how they are"}}, s.endlessNodes(ctx)...)
+		return append([]driver.Finding{{Check: "server", Text: "over TLS servers do not report their state"}}, s.endlessNodes(ctx)...)
 	}
 	return append(s.examineAll(ctx), s.endlessNodes(ctx)...)
 }
 
-// mostEndless is how many nodes are told of. Whatever is wrong with more is wrong with the root.
+// mostEndless limits how many nodes Examine reports. With more, another program uses the root.
 const mostEndless = 20
 
-// endlessNodes looks for nodes that keep a lock from being granted for ever.
+// endlessNodes looks for nodes that no session ends: their locks are never granted.
 func (s *store) endlessNodes(ctx context.Context) (found []driver.Finding) {
 	n, err := s.usual(ctx)
 	if err != nil {
-		return nil // the servers are told of
+		return nil // examineAll reports that
 	}
 	names, err := n.names(ctx, "")
 	for _, name := range names {
@@ -56,11 +55,10 @@ func (s *store) examineAll(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	found := make([]driver.Finding, len(s.addrs))
-	var all sync.WaitGroup
-	for i, at := range s.addrs {
-		all.Go(func() { found[i] = s.examine(ctx, at) })
-	}
-	all.Wait()
+	_ = each(ctx, len(s.addrs), func(ctx context.Context, i int) error {
+		found[i] = s.examine(ctx, s.addrs[i])
+		return nil
+	})
 	return found
 }
 
@@ -73,11 +71,11 @@ func (s *store) examine(ctx context.Context, at string) driver.Finding {
 			is[key] = strings.TrimSpace(value)
 		}
 	}
-	if err == nil && is["Mode"] == "" { // it says why
+	if err == nil && is["Mode"] == "" { // the text says why
 		err = errors.New(strings.TrimSpace(text))
 	}
 	if err != nil {
-		return driver.Finding{Check: "server", Server: at, Level: driver.Warning, Text: "it does not say how it is: " + err.Error(),
+		return driver.Finding{Check: "server", Server: at, Level: driver.Warning, Text: "it does not report its state: " + err.Error(),
 			Do: "check that it runs and serves requests, and that 4lw.commands.whitelist has srvr"}
 	}
 	version, _, _ := strings.Cut(is["Zookeeper version"], "-")
@@ -85,7 +83,7 @@ func (s *store) examine(ctx context.Context, at string) driver.Finding {
 		version, is["Mode"], is["Connections"], time.Since(began).Round(100*time.Microsecond))}
 }
 
-// word returns what a server answers to a word of four letters.
+// word sends a server a command of four letters, and returns the answer.
 func (s *store) word(ctx context.Context, at, word string) (string, error) {
 	conn, err := s.dial(ctx, "tcp", at)
 	if err != nil {
@@ -93,7 +91,7 @@ func (s *store) word(ctx context.Context, at, word string) (string, error) {
 	}
 	defer conn.Close()
 	if end, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(end) // it fails only where reading and writing do
+		_ = conn.SetDeadline(end) // if it fails, so does reading
 	}
 	if _, err := io.WriteString(conn, word); err != nil {
 		return "", err

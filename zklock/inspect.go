@@ -27,11 +27,11 @@ type content struct {
 	stat *zk.Stat
 }
 
-// maxReads bounds how many reads are under way at a time.
+// maxReads limits how many reads are under way.
 const maxReads = 64
 
-// each calls f for the numbers below n, many at a time, and returns an error that is not only the end of the
-// rest.
+// each calls f for the numbers below n, up to maxReads at a time. It returns the first error, which ends the
+// other calls.
 func each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -50,7 +50,7 @@ func each(ctx context.Context, n int, f func(ctx context.Context, i int) error) 
 	return context.Cause(ctx)
 }
 
-// readAll reads nodes. One that is gone has no stat.
+// readAll reads nodes. A node that has gone has no stat.
 func (s *session) readAll(ctx context.Context, dir string, l line) ([]content, error) {
 	found := make([]content, len(l))
 	return found, each(ctx, len(l), func(ctx context.Context, i int) (err error) {
@@ -65,10 +65,10 @@ func (s *session) readAll(ctx context.Context, dir string, l line) ([]content, e
 	})
 }
 
-// endless reports whether the node is there and ends with no session.
+// endless reports whether the node exists and ends with no session.
 func (c content) endless() bool { return c.stat != nil && c.stat.EphemeralOwner == 0 }
 
-// holdersIn describes the leases of some nodes, without those that have gone.
+// holdersIn describes the leases of the nodes in l that still exist.
 func holdersIn(l line, found []content) []driver.Held {
 	all := []driver.Held{}
 	for i, c := range l {
@@ -86,13 +86,13 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 		return nil, err
 	}
 	if err := n.sync(ctx, s.dir(name)); err != nil {
-		return nil, readError(ctx, err)
+		return nil, explain(err)
 	}
 	info, err := n.inspect(ctx, name)
-	return info, readError(ctx, err)
+	return info, explain(err)
 }
 
-// sync has the server learn what the leader knows.
+// sync makes the server catch up with the leader.
 func (s *session) sync(ctx context.Context, path string) error {
 	_, err := call(ctx, s, func() (string, error) { return s.conn.Sync(path) })
 	return err
@@ -121,8 +121,7 @@ func infoOf(name string, holders []driver.Held) *driver.Info {
 	return info
 }
 
-// lineOf returns the queue of a name, as the server knows it, and what is in the
-// nodes.
+// lineOf returns the queue of a name, as the server knows it, and the data of its nodes.
 func (s *session) lineOf(ctx context.Context, dir string) (line, []content, error) {
 	names, err := s.children(ctx, dir)
 	if err != nil {
@@ -145,19 +144,19 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	}
 	names, err := n.names(ctx, prefix)
 	if err != nil {
-		return nil, readError(ctx, err)
+		return nil, explain(err)
 	}
-	infos := make([]*driver.Info, len(names)) // the server knows by now what the leader knew when it was asked
+	infos := make([]*driver.Info, len(names)) // the server has caught up with the leader by now
 	if err := each(ctx, len(names), func(ctx context.Context, i int) (err error) {
 		infos[i], err = n.inspect(ctx, names[i])
 		return err
 	}); err != nil {
-		return nil, readError(ctx, err)
+		return nil, explain(err)
 	}
 	return slices.DeleteFunc(infos, func(i *driver.Info) bool { return len(i.Holders)+len(i.Waiters) == 0 }), nil
 }
 
-// names returns those that have a node and begin with prefix.
+// names returns the names that have a node and begin with prefix.
 func (s *session) names(ctx context.Context, prefix string) (names []string, err error) {
 	if err := s.sync(ctx, s.store.root); err != nil {
 		return nil, err
@@ -175,16 +174,8 @@ func (s *session) names(ctx context.Context, prefix string) (names []string, err
 	return names, nil
 }
 
-// readError returns the error of a request that records nothing anyway.
-func readError(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return err
-	}
-	return unavailable(explain(err))
-}
-
-// Break implements driver.Store. The lease's node is deleted in the same
-// transaction that says by whom and why in the node of the name.
+// Break implements driver.Store. One transaction deletes the node of the lease and writes into the node of the name
+// who has done it, and why.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	n, err := s.usual(ctx)
 	if err != nil {
@@ -204,11 +195,11 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 
 func (s *session) breakLease(ctx context.Context, name, dir, lease string, by *driver.Holder, why string) error {
 	if err := s.sync(ctx, dir); err != nil {
-		return readError(ctx, err)
+		return explain(err)
 	}
 	l, found, err := s.lineOf(ctx, dir)
 	if err != nil {
-		return readError(ctx, err)
+		return explain(err)
 	}
 	holders := holdersIn(l[:l.holders()], found)
 	i := slices.IndexFunc(l[:l.holders()], func(c child) bool { return c.guid() == guid(lease) || c.name == lease })

@@ -9,14 +9,11 @@ import (
 	"strings"
 )
 
-// Names of what is in the store; docs/zookeeper-protocol.md is the contract with
-// clients in other languages.
+// The names of nodes are a contract with clients in other languages: see docs/zookeeper-protocol.md.
 
-// encodeName returns the node that stands for a name, below the root. What
-// ZooKeeper does not accept in a path, or understands in another way, is written
-// as %XX: the slash, the characters that its Java code takes for invalid (it sees
-// UTF-16, so all beyond U+FFFF are), and the whole of ".", ".." and
-// "zookeeper", which is the servers' own.
+// encodeName returns the node of a name, below the root. It writes as %XX what ZooKeeper does not accept in a path
+// or reads in another way: the slash, the characters that are invalid for its Java code (which sees UTF-16, so all beyond U+FFFF
+// are), and the first byte of ".", ".." and "zookeeper", which is the servers' own node.
 func encodeName(name string) string {
 	var b strings.Builder
 	reserved := name == "." || name == ".." || name == "zookeeper"
@@ -33,15 +30,14 @@ func encodeName(name string) string {
 	return b.String()
 }
 
-// decodeName returns the name that a node stands for. Nodes of others, which no
-// name is encoded as, are not ok.
+// decodeName returns the name of a node. ok is false if the node is of another program: encodeName makes no such node.
 func decodeName(node string) (name string, ok bool) {
 	name, err := url.PathUnescape(node)
 	return name, err == nil && encodeName(name) == node
 }
 
-// guid returns the part of a node's name that tells an attempt from all others.
-// It is the id of the lease, if that can be in a path as it is.
+// guid returns the part of a node's name that is unique to the lease. It is the id of the lease, if a path can have
+// that as it is.
 func guid(lease string) string {
 	if len(lease) >= 16 && len(lease) <= 64 && !strings.ContainsFunc(lease, notAlphanumeric) {
 		return lease
@@ -54,6 +50,5 @@ func notAlphanumeric(r rune) bool {
 	return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
 }
 
-// nodePrefix returns the name of an attempt's node without the number that the
-// server appends.
+// nodePrefix returns the name of a lease's node, without the number that the server appends.
 func nodePrefix(lease string, k kind) string { return "_c_" + guid(lease) + k.marker() }

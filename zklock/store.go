@@ -5,6 +5,7 @@ package zklock
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -15,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// maxSessions bounds how many TTLs one client can use.
+// maxSessions limits how many TTLs one client can use.
 const maxSessions = 8
 
 // store is the wire of one client.
@@ -35,7 +36,7 @@ type store struct {
 	tickFrom string        // how it is known, for people
 	timeout  time.Duration // of connecting
 
-	seen atomic.Int64 // the transaction of the last grant; see checkOrder
+	seen atomic.Int64 // the latest transaction that has made the node of a lease; see checkOrder
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -58,8 +59,8 @@ func (s *store) Caps() driver.Caps {
 	}
 }
 
-// lookEvery is how often a waiter looks although nobody has told it anything: package zk does not say if it
-// fails to set its watches on a new connection, and no watch tells of a change of rights.
+// lookEvery is how often a waiter looks without an event. Package zk does not say if it has failed to set its
+// watches on a new connection, and no watch reports a change of rights.
 const lookEvery = 5 * time.Second
 
 // Listen implements driver.Store.
@@ -73,8 +74,7 @@ func (s *store) dir(name string) string {
 	return s.root + "/" + encodeName(name)
 }
 
-// session returns the session for the given purpose, as soon as it can be used. It
-// returns an error that is ErrUnavailable if there is none.
+// session returns the session for a purpose as soon as it can be used, and ErrUnavailable if it cannot begin.
 func (s *store) session(ctx context.Context, p purpose) (*session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (s *store) session(ctx context.Context, p purpose) (*session, error) {
 	return nil, unavailable(n.unreached())
 }
 
-// leases is session, for one that can have leases.
+// leases is session for a request for a lease: it returns an error if the servers' sessions are too short.
 func (s *store) leases(ctx context.Context, p purpose) (*session, error) {
 	n, err := s.session(ctx, p)
 	if err == nil && n.refused != nil {
@@ -112,7 +112,7 @@ func (s *store) leases(ctx context.Context, p purpose) (*session, error) {
 	return n, err
 }
 
-// sessionFor returns the session for a purpose, which may not be ready.
+// sessionFor returns the session for a purpose, which may not be ready yet.
 func (s *store) sessionFor(p purpose) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +123,8 @@ func (s *store) sessionFor(p purpose) (*session, error) {
 		return n, nil
 	}
 	if len(s.sessions) == maxSessions {
-		return nil, fmt.Errorf("zklock: TTL %v: a client has a session for each TTL, and this one has used %d: use fewer different TTLs",
-			p.ttl, maxSessions)
+		return nil, fmt.Errorf("zklock: TTL %v: a client needs a session for each TTL, and has at most %d: use fewer different TTLs: %w",
+			p.ttl, maxSessions, errors.ErrUnsupported)
 	}
 	n, err := s.newSession(p)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *store) sessionFor(p purpose) (*session, error) {
 	return n, nil
 }
 
-// forget takes a session that has ended out of use.
+// forget removes a session that has ended.
 func (s *store) forget(n *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
 const (
-	tickAssumed = "as is usual: set ?tick_time= to the tickTime of zoo.cfg if that is less"
+	tickAssumed = "the default: set ?tick_time= to the tickTime of zoo.cfg if that is less"
 	tickOfSome  = "as not every server has answered: set ?tick_time= to the tickTime of zoo.cfg if that is less"
 )
 
@@ -35,14 +34,11 @@ func (s *store) learnTick(ctx context.Context, given bool) {
 	ctx, cancel := context.WithTimeout(ctx, min(s.timeout, askTick))
 	defer cancel()
 	ticks := make([]time.Duration, len(s.addrs))
-	var all sync.WaitGroup
-	for i, at := range s.addrs {
-		all.Go(func() {
-			text, _ := s.word(ctx, at, "conf")
-			ticks[i] = readTick(text)
-		})
-	}
-	all.Wait()
+	_ = each(ctx, len(s.addrs), func(ctx context.Context, i int) error {
+		text, _ := s.word(ctx, s.addrs[i], "conf")
+		ticks[i] = readTick(text)
+		return nil
+	})
 	most := slices.Max(ticks)
 	switch {
 	case most == 0: // none has answered

@@ -21,21 +21,20 @@ func init() {
 	pawl.Register("zks", openByURL)
 }
 
-// openByURL opens a store for pawl.Open. A TTL that is too long for the servers is refused
-// when a lease is asked for, as by NewStore.
+// openByURL is NewStore for pawl.Open.
 func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Store, error) {
 	return NewStore(ctx, url, &Options{Options: *opts})
 }
 
-// place is where a URL leads to.
+// place is what a URL and the options come to.
 type place struct {
 	shown string // without password
 	addrs []string
 	opts  Options
 }
 
-// parseURL reads a URL. Its errors do not repeat it: it may contain a password,
-// and where that ends in a wrong URL nobody can tell.
+// parseURL reads a URL. Its errors do not repeat the URL: it may contain a password, and in a wrong URL one cannot
+// tell where that ends.
 func parseURL(s string, opts *Options) (*place, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil {
@@ -127,8 +126,8 @@ func (p *place) root(s string) error {
 	return nil
 }
 
-// user sets user and password: of the URL, else of the options or the file, else
-// of the environment.
+// user sets user and password. Those of the URL come first, then those of the options or the file, then those of the
+// environment.
 func (p *place) user(u *url.Userinfo) error {
 	env := passwordEnv
 	if u.Username() == "" && p.opts.Username == "" {
