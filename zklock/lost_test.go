@@ -21,7 +21,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -302,28 +301,6 @@ func TestLostAnswerToDelete(t *testing.T) {
 	}
 }
 
-// TestLostRelease: the connection breaks before a release arrives, and the caller
-// does not wait. The client tells the servers in the background.
-func TestLostRelease(t *testing.T) {
-	t.Parallel()
-	s := sharedServer(t)
-	link := drivertest.NewLink(t, s.Addr)
-	p := openThrough(t, link, options(20*time.Second))
-	c := clientOf(t, p.wire, 20*time.Second)
-	l, err := c.TryAcquire(t.Context(), "lost-release")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := openURL(t, s.url(), 20*time.Second)
-	w := wait(t, other, request("lost-release", 20*time.Second))
-	link.Set(drivertest.BlackHole)
-	if err := l.Release(t.Context()); err == nil {
-		t.Error("Release = nil although nobody was told")
-	}
-	link.Set(drivertest.Healthy)
-	release(t, w.granted(t))
-}
-
 // TestExpiryWhileWaiting: the session of a waiter ends. It joins the queue again, at
 // the end, and never sleeps for ever.
 func TestExpiryWhileWaiting(t *testing.T) {
@@ -372,32 +349,6 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	}
 	release(t, g)
 	release(t, first.granted(t))
-}
-
-// TestDeletedWaiter: somebody deletes the node of a waiter. It joins the queue again.
-func TestDeletedWaiter(t *testing.T) {
-	t.Parallel()
-	s := sharedServer(t)
-	a, b := openURL(t, s.url(), 20*time.Second), openURL(t, s.url(), 20*time.Second)
-	const name = "deleted-waiter"
-	g := take(t, a, request(name, 20*time.Second))
-	req := request(name, 20*time.Second)
-	w := wait(t, b, req)
-	l, err := readLine(childrenOf(t, a, name))
-	if err != nil || len(l) != 2 {
-		t.Fatalf("the queue is %v, %v", l, err)
-	}
-	if err := firstSession(a).conn.Delete(a.wire.dir(name)+"/"+l[1].name, -1); err != nil {
-		t.Fatal(err)
-	}
-	if !eventually(patience, func() bool {
-		again, _ := readLine(childrenOf(t, a, name))
-		return len(again) == 2 && again[1].name != l[1].name
-	}) {
-		t.Fatal("the waiter does not join the queue again")
-	}
-	release(t, g)
-	release(t, w.granted(t))
 }
 
 // TestManyRenewals: however many leases a client has, one request renews them.

@@ -143,7 +143,8 @@ func TestNextIsThere(t *testing.T) {
 	}
 }
 
-// TestDeletedWaiterAsksOnce: a waiter whose node was deleted asks for it once.
+// TestDeletedWaiterAsksOnce: somebody deletes the node of a waiter. It joins the queue again, and asks for
+// that once.
 func TestDeletedWaiterAsksOnce(t *testing.T) {
 	t.Parallel()
 	const ttl, name, asked = time.Minute, "deploy", 200
@@ -152,6 +153,12 @@ func TestDeletedWaiterAsksOnce(t *testing.T) {
 	g, w, l := behind(t, a, b, name, ttl)
 	if err := firstSession(a).conn.Delete(a.wire.dir(name)+"/"+l[1].name, -1); err != nil {
 		t.Fatal(err)
+	}
+	if !eventually(patience, func() bool {
+		again, _ := readLine(childrenOf(t, a, name))
+		return len(again) == 2 && again[1].name != l[1].name
+	}) {
+		t.Fatal("the waiter does not join the queue again")
 	}
 	release(t, g)
 	release(t, w.granted(t))
