@@ -49,7 +49,7 @@ func cutFollower(t *testing.T, e *ensemble, name string, wait time.Duration, wra
 	leader := e.leader(t)
 	follower := (leader + 1) % 3
 	a := clientOf(t, wrap(openURL(t, e.url(follower), ttl).wire), ttl)
-	b := clientOf(t, openURL(t, e.url(leader), ttl).wire, ttl)
+	b := clientOf(t, openURL(t, e.url(leader), time.Minute).wire, time.Minute) // it bears a slow machine
 	defer a.Close()
 	defer b.Close()
 	held, err := a.Acquire(t.Context(), name)
@@ -164,9 +164,9 @@ func TestLateNews(t *testing.T) {
 			t.Fatal("the follower begins no session")
 		}
 		a := clientOn(d)
-		b := openURL(t, e.url(leader), ttl)
+		b := openURL(t, e.url(leader), time.Minute)
 		g := take(t, a, request(name, ttl))
-		w := wait(t, b, request(name, ttl))
+		w := wait(t, b, request(name, time.Minute))
 		s := g.n.s
 		// Renew when the last answer is as old as it gets.
 		seen := s.lastAnswer()
