@@ -1,21 +1,21 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The schema of package pglock. It can be applied again, also while clients run.
+-- The schema of package pglock. It is safe to apply again, also while clients run.
 --
--- Every function reads the clock after it has locked the row of its name, never before:
--- the lock may have been waited for. Times are in microseconds since 1970. A kind is 0
--- for exclusive, -1 for shared, or the number of slots.
+-- Every function reads the clock after it has locked the row of its name, because it may have
+-- waited for the lock. Times are in microseconds since 1970. A kind is 0 for exclusive, -1 for
+-- shared, or the number of slots.
 --
--- A function or an operator that somebody else has made in a schema of the search path would run
--- with the rights of the client. So each function that clients call sets the path for itself and
--- those that it calls, and what can be called without one of them names pg_catalog.
+-- A function or an operator of another schema in the search path would run with the rights of
+-- the client. So each function that clients call sets the path, for itself and for those that it
+-- calls. All others name pg_catalog.
 --
--- Locks on rows, which the guard of a lease rests on:
---   every function takes the row in pawl.lock FOR NO KEY UPDATE, so that one follows
---     the other;
---   pawl.guard, in a transaction of the user, takes the row of its lease FOR KEY SHARE.
---     That stops no renewal;
---   whoever ends a lease or takes over its row must get that row FOR UPDATE, and does
---     not wait for it: a lease that is guarded is held until the transaction has ended.
+-- The guard of a lease relies on these row locks:
+--   Every function locks the row in pawl.lock FOR NO KEY UPDATE, so they run one after the
+--     other for a name.
+--   pawl.guard, in a transaction of the user, locks the row of its lease FOR KEY SHARE, which
+--     stops no renewal.
+--   A function that ends a lease or takes over its row must lock that row FOR UPDATE, and does
+--     not wait for it: a guarded lease holds the name until the transaction has ended.
 
 CREATE SCHEMA IF NOT EXISTS pawl;
 
@@ -35,13 +35,13 @@ CREATE TABLE IF NOT EXISTS pawl.meta (
   floor bigint NOT NULL DEFAULT 0   -- as great as each token whose row is gone
 );
 
--- The record of this run. PostgreSQL empties an unlogged table after a crash and when a
--- replica is promoted: then nothing is granted until pawl.bind has decided from when on.
+-- The record of this run. PostgreSQL empties an unlogged table after a crash and when a replica is
+-- promoted. Then nothing is granted until pawl.bind has decided when.
 CREATE UNLOGGED TABLE IF NOT EXISTS pawl.epoch (
   one bool PRIMARY KEY DEFAULT true CHECK (one),
   system text NOT NULL,
   timeline int NOT NULL,
-  started timestamptz NOT NULL,     -- by the server's process: a dump has that of another
+  started timestamptz NOT NULL,     -- of the server's process: in a dump it is another's
   mode text NOT NULL,
   max_ttl bigint NOT NULL,
   on_disk bool NOT NULL,            -- as in meta
@@ -49,8 +49,8 @@ CREATE UNLOGGED TABLE IF NOT EXISTS pawl.epoch (
   why text NOT NULL
 );
 
--- One row a name: the lease that holds it for itself, and the last token. It stays for a
--- day after its last use. No index has what changes, so that updates leave no dead entries.
+-- One row for each name: the exclusive lease that holds it, and the last token. The row stays for a day
+-- after its last use. No index contains a column that changes, so updates leave no dead index entries.
 CREATE TABLE IF NOT EXISTS pawl.lock (
   name text COLLATE "C" PRIMARY KEY,
   token bigint NOT NULL DEFAULT 0,  -- the greatest that was given or reserved
@@ -94,7 +94,7 @@ CREATE TABLE IF NOT EXISTS pawl.waiter (
 );
 CREATE UNIQUE INDEX IF NOT EXISTS waiter_place ON pawl.waiter (name, place);
 
--- Leases that have ended while a request for them may be under way, or that were broken.
+-- Leases that have ended while a request for them may be under way, and leases that were broken.
 CREATE TABLE IF NOT EXISTS pawl.ended (
   lease text PRIMARY KEY,
   until bigint NOT NULL,
@@ -104,28 +104,28 @@ CREATE TABLE IF NOT EXISTS pawl.ended (
 CREATE OR REPLACE FUNCTION pawl.us() RETURNS bigint LANGUAGE sql VOLATILE AS
 $$ SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::bigint $$;
 
--- timeline is that on which the server writes. It fails on a replica.
+-- timeline returns the timeline on which the server writes. It fails on a replica.
 CREATE OR REPLACE FUNCTION pawl.timeline() RETURNS int LANGUAGE sql VOLATILE AS
 $$ SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int $$;
 
--- present reports whether a record is that of this run: the server has not been started,
--- nor promoted, since, and the client believes in the same timeline.
+-- present reports whether a record is of this run: the server has not been started or promoted since,
+-- and the client knows the same timeline.
 CREATE OR REPLACE FUNCTION pawl.present(e pawl.epoch, p_timeline int) RETURNS bool LANGUAGE sql VOLATILE AS
 $$ SELECT coalesce(e.timeline = p_timeline AND e.timeline = pawl.timeline() AND e.started = pg_postmaster_start_time(), false) $$;
 
--- hears reports whether a client listens: its connection has a shared lock for as long as
--- it is there. The answer comes without a wait. Of two that ask at once about a client
--- that is gone, one is told yes: then the claim has to pass. The lock on one that is gone
--- is freed at once: those of many would fill the server's table of locks. That is done in
--- one expression, which nothing interrupts, so that through a pooler no lock stays.
+-- hears reports, without waiting, whether a client listens: while its connection exists, it has a shared
+-- lock. If two calls ask at once about a client that is gone, one of them gets true, and then the claim has
+-- to pass. The lock is unlocked at once, because locks for many clients that are gone would fill the
+-- server's lock table. One expression does both and cannot be interrupted, so no lock stays
+-- through a pooler.
 CREATE OR REPLACE FUNCTION pawl.hears(client text) RETURNS bool LANGUAGE sql VOLATILE AS
 $$ SELECT CASE WHEN pg_try_advisory_lock(hashtextextended('pawl:' || client, 0))
      THEN NOT pg_advisory_unlock(hashtextextended('pawl:' || client, 0)) ELSE true END $$;
 
--- open says whether anything may be granted or renewed: code is 1; -1 if there is no
--- record of this run; -5 if the TTL is longer than max_ttl; -6 if replicas should have
--- each lease, and no replica is waited for. closed is until when nothing is granted. It notes
--- whether the server stops waiting for the disk: after a crash that may be otherwise.
+-- open decides whether anything may be granted or renewed. code is 1 if so; -1 if there is no record of
+-- this run; -5 if the TTL is longer than max_ttl; -6 if replicas should have each lease, and the server
+-- waits for none. Before closed nothing is granted. open also records that the server no longer waits for the
+-- disk, because fsync may be on again when it restarts after a crash.
 CREATE OR REPLACE FUNCTION pawl.open(p_timeline int, p_ttl bigint, OUT code int, OUT closed bigint, OUT max_ttl bigint)
 LANGUAGE plpgsql AS $$
 DECLARE e pawl.epoch; level text := current_setting('synchronous_commit');
@@ -150,12 +150,11 @@ BEGIN
   END IF;
 END $$;
 
--- bind makes the record of this run, if there is none, and returns it. It settles what
--- the first client brings: mode and max_ttl. The record is there after an orderly restart,
--- with what it says. Else nothing is granted for max_ttl if this server may lack leases:
--- after a crash unless each commit was written to disk (durable, synchronous), and on
--- another timeline or server unless replicas had each commit (synchronous); nor before
--- the run before this one would have granted something.
+-- bind makes the record of this run if there is none, and returns it. The first client sets mode and
+-- max_ttl. After an orderly restart the record is still there, and counts. Otherwise nothing is granted for
+-- max_ttl if this server may lack leases: after a crash, unless each commit was on disk (durable,
+-- synchronous); on another timeline or server, unless replicas had each commit (synchronous). Nor is anything
+-- granted before the previous run would have granted it.
 CREATE OR REPLACE FUNCTION pawl.bind(p_mode text, p_max_ttl bigint, p_by text,
   OUT system text, OUT timeline int, OUT mode text, OUT max_ttl bigint, OUT set_by text, OUT closed bigint, OUT why text,
   OUT at bigint, OUT isolation text)
@@ -189,8 +188,8 @@ BEGIN
         IF m.on_disk AND current_setting('fsync') = 'on' THEN e.closed := least(m.closed, e.closed); END IF; -- else on_disk = false may be lost too
       END IF;
       e.on_disk := m.mode <> 'async' AND current_setting('fsync') = 'on';
-      -- The clock is behind that of the run before. Of its last tokens this server may have none:
-      -- those of the hour after the newest are left out.
+      -- The clock is behind the clock of the previous run. This server may lack the last tokens of that
+      -- run: it skips those of an hour after the newest.
       SELECT greatest(m.floor, max(l.token)) INTO newest FROM pawl.lock l;
       IF m.system IS NOT NULL AND newest > at + 1000000 THEN
         m.floor := newest + 3600000000;
@@ -205,14 +204,14 @@ BEGIN
   set_by := m.set_by; at := pawl.us(); isolation := current_setting('transaction_isolation');
 END $$;
 
--- change sets max_ttl, and with bless ends the quarantine.
+-- change sets max_ttl, and with p_bless ends the quarantine.
 CREATE OR REPLACE FUNCTION pawl.change(p_max_ttl bigint, p_by text, p_bless bool) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE m pawl.meta; at bigint;
 BEGIN
   SELECT * INTO m FROM pawl.meta FOR UPDATE;
   at := pawl.us();
   IF p_max_ttl > 0 AND p_max_ttl <> m.max_ttl THEN
-    -- A request that is under way may still get the longer TTL: a second more.
+    -- A request under way may still get the longer TTL: add a second.
     UPDATE pawl.meta SET max_ttl = p_max_ttl, set_by = p_by, changed = at,
       rest = CASE WHEN p_max_ttl < m.max_ttl THEN greatest(rest, at + m.max_ttl + 1000000) ELSE rest END;
     UPDATE pawl.epoch SET max_ttl = p_max_ttl;
@@ -223,8 +222,8 @@ BEGIN
   END IF;
 END $$;
 
--- sweep takes out leases whose time is over. A guarded one stays, as if it were not. One that
--- ends later than any can is of a time before the clock was set back: it ends after the longest.
+-- sweep removes leases whose time is over, unless they are guarded. A lease that ends later than any can is
+-- from a time before the clock was set back: it ends after the longest TTL.
 CREATE OR REPLACE FUNCTION pawl.sweep(l pawl.lock, at bigint) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE latest bigint;
 BEGIN
@@ -253,10 +252,10 @@ BEGIN
   RETURN l.lease IS NULL AND (l.sharers = 0 OR k = l.kind AND (k = -1 OR k > l.sharers));
 END $$;
 
--- give grants the name for px. The token is greater than the last; an exclusive lease
--- has more reserved behind it, for hand-offs within its client. The clock gives the
--- next token when the row is gone. So if a lock is granted very often only few tokens
--- are reserved, so that they do not get ahead of the clock.
+-- give grants the name for px. The token is greater than the last one. Behind the token of an exclusive lease
+-- more are reserved, for hand-overs within its client. When the row is gone, the clock gives the next
+-- token. So if a name is granted very often, few tokens are reserved, so that they do not overtake the
+-- clock.
 CREATE OR REPLACE FUNCTION pawl.give(l pawl.lock, at bigint, px bigint, p_lease text, p_client text, k int, p_record text)
 RETURNS pawl.lock LANGUAGE plpgsql AS $$
 BEGIN
@@ -275,7 +274,7 @@ BEGIN
   RETURN l;
 END $$;
 
--- wait_left returns in how many us a lease of a kind may be granted if none is renewed.
+-- wait_left returns in how many us a lease of a kind may be granted if no lease is renewed.
 CREATE OR REPLACE FUNCTION pawl.wait_left(l pawl.lock, at bigint, k int) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
   IF pawl.fits(l, k) THEN RETURN 0; END IF; -- only those before it in the queue keep it out
@@ -284,12 +283,11 @@ BEGIN
     ELSE (SELECT max(until) FROM pawl.sharer WHERE name = l.name) END);
 END $$;
 
--- admit goes through the queue from its head. Each waiter that may have the name now
--- gets it for the claim and a message, and has to ask for more in that time. Waiters
--- whose client is gone leave the queue, at most 1000 in a call, so that it is over before
--- its client gives it up: whoever looks next goes on. The first that may not have the
--- name hears that it is the first, if it was not (moved). It stops at the caller, me, and
--- at a waiter that does not listen: that one takes the name when it looks.
+-- admit goes through the queue from its head. A waiter that may have the name now gets it for the claim, and
+-- a message, and has to ask for more in that time. Waiters whose client is gone leave the queue, at most 1000
+-- in a call, so that the call ends before its client gives up; the next look goes on. The first waiter that may not
+-- have the name gets a message that it is first, if it was not (moved). admit stops at the caller,
+-- me, and at a waiter that does not listen, which takes the name when it looks.
 CREATE OR REPLACE FUNCTION pawl.admit(l pawl.lock, at bigint, claim bigint, moved bool, me text) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE w pawl.waiter; token bigint; spare bigint; last bigint := -1; gone int := 0;
 BEGIN
@@ -326,7 +324,7 @@ BEGIN
   RETURN l;
 END $$;
 
--- missed returns when a claim ended that nobody has taken, or null. A claim that was taken has been renewed.
+-- missed returns the end of a claim that no waiter took, or null. A claim that was taken has been renewed.
 CREATE OR REPLACE FUNCTION pawl.missed(l pawl.lock, at bigint, claim bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
   IF l.sharers > 0 AND l.soonest <= at THEN
@@ -335,8 +333,8 @@ BEGIN
   RETURN CASE WHEN l.lease IS NOT NULL AND l.until <= at AND l.until = l.since + claim THEN l.until END;
 END $$;
 
--- pass takes the waiters before a place out of the queue, 100 at most, and tells them to look. Those that can come
--- back to their places; the others cost nothing until then.
+-- pass removes the waiters before a place, at most 100, and sends them a message to look. Live ones come back
+-- to their places; the others cost nothing until then.
 CREATE OR REPLACE FUNCTION pawl.pass(l pawl.lock, p_place bigint) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE w pawl.waiter;
 BEGIN
@@ -355,14 +353,13 @@ BEGIN
   WHERE name = l.name;
 END $$;
 
--- mark is the advisory lock that a transaction has while it guards a lease, for people:
--- the locks on rows do not tell whose they are.
+-- mark is the key of the advisory lock of a transaction that guards a lease. It exists to be shown: row
+-- locks do not show who has them.
 CREATE OR REPLACE FUNCTION pawl.mark(p_lease text) RETURNS bigint LANGUAGE sql IMMUTABLE AS
 $$ SELECT hashtextextended('pawl guards ' || p_lease, 0) $$;
 
--- guards lists the transactions that guard leases, by their marks. Since when one is open
--- is null if it is another user's; a prepared one has no process. Whoever may not read
--- these views sees none.
+-- guards lists the transactions that guard leases, by mark. The begin of another user's transaction is null;
+-- a prepared one has no process. A user who may not read these views sees none.
 CREATE OR REPLACE FUNCTION pawl.guards() RETURNS TABLE (mark bigint, tx json) LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN QUERY SELECT DISTINCT ON (1) k.classid::bigint << 32 | k.objid::bigint,
@@ -379,8 +376,8 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl.guarded(p_lease text) RETURNS json LANGUAGE sql STABLE AS
 $$ SELECT g.tx FROM pawl.guards() g WHERE g.mark = pawl.mark(p_lease) $$;
 
--- holders describes the leases on a name, 16 at most, for an error's text. One that is over
--- is there as long as a transaction that it guards, tx.
+-- holders describes the leases on a name, at most 16, for the text of an error. A lease that is over is
+-- included while a transaction, tx, is guarded by it.
 CREATE OR REPLACE FUNCTION pawl.holders(p_name text) RETURNS json LANGUAGE plpgsql STABLE AS $$
 DECLARE at bigint := pawl.us();
 BEGIN
@@ -402,13 +399,14 @@ BEGIN
   END LOOP;
 END $$;
 
--- acquire asks for a lease, claims one that was handed over, and looks again while
--- waiting (p_wait: 0 does not wait, 1 listens, 2 looks every p_pace; p_place is that in the
--- queue, once it is known). Repeating it is harmless.
--- If a claim was missed, a waiter that looks takes the name itself, ahead of those before it: one claim after the
--- other would leave the name free for as long as there are paused waiters at the head of the queue. A caller
--- that is not in the queue leaves the name to the waiters for as long as they may take to look. code is 1 if the lease is granted; 0 if not; -3 if it has ended already; -4
--- if token slots are shared out and another number was asked for; or that of pawl.open.
+-- acquire asks for a lease, confirms one that was handed over, and looks again while waiting. It is safe to
+-- repeat. p_wait is 0 to not wait, 1 to listen, 2 to look every p_pace; p_place is the place in the queue,
+-- once it is known.
+-- If a claim was missed, a waiter that looks takes the name itself, ahead of the waiters before it. With one
+-- claim after the other, paused waiters at the head of the queue would keep the name free for long. A
+-- caller that is not in the queue leaves the name to the waiters while they may still look.
+-- code is 1 if the lease is granted; 0 if not; -3 if it has ended already; -4 if the name has token slots and
+-- the caller asked for another number; or a code of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.acquire(p_timeline int, p_name text, p_lease text, p_client text, p_kind int, p_record text,
   p_ttl bigint, p_claim bigint, p_wait int, p_pace bigint, p_place bigint,
   OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT at bigint, OUT wait_left bigint, OUT rank int, OUT closed bigint, OUT holders json, OUT place bigint)
@@ -542,11 +540,10 @@ BEGIN
   END IF;
 END $$;
 
--- acquire_many asks for exclusive leases on several names, for requests that have nothing
--- to do with each other, and waits for no row. The first row has the code of pawl.open;
--- then there is one for each lease that is granted. One that is not there has to be asked
--- for by itself: its name is not free at once, or anything else is out of the ordinary.
--- The tombstones are looked at after the rows are locked.
+-- acquire_many asks for exclusive leases on several names, for independent requests, and waits for no row. The
+-- first row has the code of pawl.open. Then there is a row for each lease that is granted. Any other request has
+-- to be sent alone: its name is not free at once, or the case is out of the ordinary. The tombstones are
+-- read after the rows are locked.
 CREATE OR REPLACE FUNCTION pawl.acquire_many(p_timeline int, p_client text, p_names text[], p_leases text[], p_records text[], p_ttls bigint[])
 RETURNS TABLE (code int, token bigint, spare bigint, waits bool, at bigint, lease text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -566,8 +563,8 @@ BEGIN
     RETURNING 1, k.tok, k.token - k.tok, false, t, k.lease;
 END $$;
 
--- renew begins the TTL of a lease anew, and never shortens what is left. code is 1; 2 if the lease
--- has more time left; 0 if it has ended, with news if it was broken; or that of pawl.open.
+-- renew begins the TTL of a lease anew, and never shortens it. code is 1; 2 if the lease has more time left; 0
+-- if it has ended, with news if it was broken; or a code of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.renew(p_timeline int, p_name text, p_lease text, p_kind int, p_ttl bigint, OUT code int, OUT at bigint, OUT news text, OUT max_ttl bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE found_until bigint; is_open record;
@@ -597,9 +594,9 @@ BEGIN
   SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_lease;
 END $$;
 
--- renew_all renews several leases, and waits for none of their rows. The first row has the code of
--- pawl.open; then there is one for each lease that is there. One whose row another request has, or
--- that has ended, has to be renewed by itself.
+-- renew_all renews several leases, and waits for no row. The first row has the code of pawl.open. Then there is
+-- a row for each lease that was found. Any other lease has ended, or its row is locked: it has to be renewed
+-- alone.
 CREATE OR REPLACE FUNCTION pawl.renew_all(p_timeline int, p_names text[], p_leases text[], p_kinds int[], p_ttls bigint[])
 RETURNS TABLE (code int, at bigint, news text, max_ttl bigint, lease text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -619,8 +616,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- finish ends a lease that holds the name: code is 1 if its time was not over. A guarded
--- one ends when its transaction has: until then its time is over, and the row stays.
+-- finish ends a lease that holds the name. code is 1 if its time was not over. A guarded lease keeps its
+-- row until its transaction has ended, with its time over.
 CREATE OR REPLACE FUNCTION pawl.finish(INOUT l pawl.lock, p_lease text, at bigint, OUT code int, OUT freed bool) LANGUAGE plpgsql AS $$
 DECLARE ends bigint;
 BEGIN
@@ -648,8 +645,8 @@ BEGIN
   END IF;
 END $$;
 
--- go admits waiters after a lease has ended, unless nothing may be granted now. What it
--- grants is worth as much as what a request is granted, whatever the session's commits are.
+-- go admits waiters after a lease has ended, unless nothing may be granted now. Its grants are as safe as those
+-- of a request, whatever the session's commits are.
 CREATE OR REPLACE FUNCTION pawl.go(l pawl.lock, at bigint, p_claim bigint, moved bool) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE is_open record;
 BEGIN
@@ -658,12 +655,12 @@ BEGIN
   RETURN l;
 END $$;
 
--- release ends a lease, or takes a waiter out of the queue (p_waiting). With p_doubt a
--- request for the lease may still be under way: it comes to nothing. It returns 1 if
--- there was something to end. An ordinary release that nobody waits for waits for no disk
--- and no replica: each grant that follows does, for all that was committed before it. If a
--- crash loses the release, the name is held until the lease ends, and nobody trusts that.
--- That goes for the whole transaction, so for none that has changed anything before.
+-- release ends a lease, or with p_waiting takes a waiter out of the queue. With p_doubt a request for the lease
+-- may be under way, and will do nothing. It returns 1 if there was something to end.
+-- An ordinary release without waiters waits for no disk and no replica. The next grant does, for all that was
+-- committed before it. If a crash loses the release, the name is held until the lease ends, and no client
+-- trusts that lease. synchronous_commit applies to the whole transaction, so it is changed only if the transaction has
+-- changed nothing before.
 CREATE OR REPLACE FUNCTION pawl.release(p_name text, p_lease text, p_claim bigint, p_waiting bool, p_doubt bool) RETURNS int LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; r record; at bigint; code int; ends bigint; waiting int; first bool := false;
   fresh bool := txid_current_if_assigned() IS NULL; -- before a row is locked
@@ -713,10 +710,9 @@ BEGIN
   RETURN code;
 END $$;
 
--- release_many ends several exclusive leases, and waits for no row. There is a row for each
--- that has ended, with the code of pawl.release. One that is not there has to be released
--- by itself: somebody waits for it or guards it, or it is not found. All are ordinary
--- releases, so it waits for no disk either.
+-- release_many ends several exclusive leases, and waits for no row. There is a row for each lease that has
+-- ended, with the code of pawl.release. Any other lease has to be released alone: it has waiters, is
+-- guarded, or is not found. All are ordinary releases, so release_many waits for no disk either.
 CREATE OR REPLACE FUNCTION pawl.release_many(p_names text[], p_leases text[]) RETURNS TABLE (code int, lease text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE rows tid[]; mine text[]; t bigint;
@@ -730,10 +726,10 @@ BEGIN
     RETURNING (k.until > t)::int, m.lease;
 END $$;
 
--- downgrade ends the lease p_old, which is exclusive, and grants its name to p_lease, which is
--- shared, in one step; then it lets in the readers at the head of the queue. The row is as that of
--- acquire, but for news. code is 1; 0 if nothing is granted for closed; -3 if p_lease has ended
--- already; -7 if a transaction guards p_old; -8 if p_old has ended; or that of pawl.open.
+-- downgrade ends the exclusive lease p_old and grants its name to the shared lease p_lease, in one step. Then it
+-- admits the readers at the head of the queue. The row is like that of acquire, plus news. code is 1; 0
+-- before closed; -3 if p_lease has ended already; -7 if a transaction guards p_old; -8 if p_old has ended; or a
+-- code of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.downgrade(p_timeline int, p_name text, p_old text, p_lease text, p_client text, p_record text, p_ttl bigint, p_claim bigint,
   OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT at bigint, OUT wait_left bigint, OUT rank int, OUT closed bigint, OUT news text, OUT place bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -759,8 +755,8 @@ BEGIN
   PERFORM pawl.put(l);
 END $$;
 
--- break ends the lease of another client, and notifies that client. code is 1, or 0 with
--- the holders if that lease does not hold the name.
+-- break ends the lease of another client, and sends that client a message. code is 1, or 0 with the holders if
+-- that lease does not hold the name.
 CREATE OR REPLACE FUNCTION pawl.break(p_name text, p_lease text, p_claim bigint, p_news text, OUT code int, OUT holders json) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; at bigint; victim text; r record;
 BEGIN
@@ -782,12 +778,11 @@ BEGIN
   PERFORM pg_notify('pawl:' || victim, 'lost ' || p_lease || ' ' || left(p_news, 4000));
 END $$;
 
--- guard is for transactions of the user. It fails unless the lease is held and its token
--- is still the last; if it does not fail, nobody else is granted the name until the
--- transaction has ended. Going back to a savepoint would take away a lock that came after it, so
--- there must be none: a savepoint after which something was locked has an id. If the transaction has the
--- mark, it has guarded the lease before there was one. (The row does not tell whose its locks are if other
--- transactions have some too.)
+-- guard runs in transactions of the user. It fails unless the lease is held and its token is still the last.
+-- If it succeeds, the name is granted to no other lease until the transaction has ended. A rollback to a savepoint
+-- would undo a lock taken after it, so guard refuses to run behind one: a savepoint after which
+-- something was locked has an id. But if the transaction has the mark, it has guarded the lease before the
+-- savepoint. (With several transactions on the row, the row does not show whose its locks are.)
 CREATE OR REPLACE FUNCTION pawl.guard(p_name text, p_lease text, p_token bigint) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE ends bigint;
 BEGIN
@@ -806,10 +801,9 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(pawl.mark(p_lease));
 END $$;
 
--- look describes names as JSON, one a row: p_name alone, or those that begin with
--- p_prefix and have a holder or a waiter. The leases are those of pawl.holders; guards is
--- read once, and only if one of them is over.
--- One of the two halves of l runs; the planner counts both, and would compile the query for each call.
+-- look describes names as JSON, one in a row: p_name alone, or the names that begin with p_prefix and have a
+-- holder or a waiter. Leases are as in pawl.holders. guards is read once, and only if a lease is over.
+-- One of the two halves of l runs. The planner counts both, and would compile the query for each call.
 CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (info json) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
   WITH guards AS MATERIALIZED (SELECT * FROM pawl.guards())
@@ -828,15 +822,15 @@ SET search_path = pg_catalog, pg_temp SET jit = off AS $$
   ORDER BY l.name
 $$;
 
--- describe returns what clients have agreed on, and for how much longer nothing is granted. code is 1,
--- or -1 if there is no record of this run.
+-- describe returns what clients have agreed on, and for how much longer nothing is granted. code is 1, or -1 if
+-- there is no record of this run.
 CREATE OR REPLACE FUNCTION pawl.describe(p_timeline int, OUT code int, OUT max_ttl bigint, OUT set_by text, OUT remaining bigint, OUT why text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN pawl.present(e, p_timeline) THEN 1 ELSE -1 END, m.max_ttl, m.set_by, e.closed - pawl.us(), e.why FROM pawl.meta m LEFT JOIN pawl.epoch e ON true
 $$;
 
--- examine is for people who want to know how the server is. snapshot is the number of transactions
--- that have begun since the oldest snapshot, and holder whose that is, as far as the user may see.
+-- examine returns how the server is. snapshot is the number of transactions that have begun since the oldest
+-- snapshot, and holder says whose it is, as far as the user may see.
 CREATE OR REPLACE FUNCTION pawl.examine(OUT version text, OUT up bigint, OUT at bigint, OUT standby bool, OUT fsync bool, OUT pages bool,
   OUT standbys text, OUT connections bigint, OUT most bigint, OUT snapshot bigint, OUT holder text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -851,9 +845,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL SELECT 0, '' ORDER BY 1 DESC LIMIT 1) o
 $$;
 
--- tidy removes what nobody needs any more: rows of names that were not used for a day,
--- waiters of clients that are gone, leases that have ended long ago. It returns the last
--- name that it has looked at, or null after the last of all.
+-- tidy removes what is no longer needed: rows of names that were not used for a day, waiters of clients that are
+-- gone, tombstones that are old. It returns the last name that it has read, or null at the end.
 CREATE OR REPLACE FUNCTION pawl.tidy(p_after text, p_keep bigint, p_rows int) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE last text; at bigint := pawl.us(); l pawl.lock; n int := 0; top bigint := 0;
 BEGIN
