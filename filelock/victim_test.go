@@ -77,7 +77,7 @@ func TestBreakStopped(t *testing.T) {
 	lease := victim.line("held")[2]
 	victim.signal(syscall.SIGSTOP)
 	eventually(t, "the victim is stopped", func() bool { return processOf(victim.Process.Pid).stopped() })
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err := s.Break(ctx, "deploy", lease, &driver.Holder{}, "")
 	hint := fmt.Sprintf("kill -CONT %d", victim.Process.Pid)

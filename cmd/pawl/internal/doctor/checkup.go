@@ -212,7 +212,7 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 		end := fmt.Sprintf("%s; end it with: pawl break %s%s --lease %s --why TEXT", show, display.Quote(info.Name), d.store.Flag, h.Lease)
 		switch {
 		case h.Transaction != nil:
-			warn("transaction", fmt.Sprintf("is kept by an open transaction that a lease of %v guarded, which has ended: %v", h.Holder, h.Transaction), h.Transaction.End()+"; "+show)
+			warn("transaction", fmt.Sprintf("is kept by an open transaction, although the lease of %v that guarded it has ended: %v", h.Holder, h.Transaction), h.Transaction.End()+"; "+show)
 		case h.Orphan:
 			warn("orphan", fmt.Sprintf("is held by processes that %v left running", h.Holder), end)
 		case h.Command != waiting.AcquireCommand && waiting.Gone(h.Holder): // else the next step of a pipeline may have it
