@@ -12,8 +12,8 @@ import (
 // two of the same layer do not know of each other.
 var commandLayers = [][]string{
 	{"fewfiles", "job", "report", "suggest"},
-	{"display", "history"},
-	{"exit"},
+	{"display"},
+	{"exit", "history"},
 	{"nested", "waiting"},
 	{"stores"},
 	{"cli"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
@@ -116,7 +117,7 @@ func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
 
 // lease begins the span of a lease.
 func (h *History) lease(s *Store, l *Lock, held *report.Holder, now time.Time) *Span {
-	sp := h.begin(Span{Store: s.Name, Name: l.Name, What: "lease", Kind: kind(held.Shared, held.Slots), Why: held.Why,
+	sp := h.begin(Span{Store: s.Name, Name: l.Name, What: "lease", Kind: cmp.Or(display.Kind(held.Shared, held.Slots), "exclusive"), Why: held.Why,
 		Token: held.Token, From: between(s.Asked, held.Acquired, now), State: "held"})
 	sp.by(held.Person)
 	if !s.Asked.IsZero() && !held.Shared && held.Slots == 0 {
@@ -143,7 +144,7 @@ func (h *History) followWaiters(s *Store, l *Lock, there map[string]bool, now ti
 		there[key] = true
 		sp := l.Spans[key]
 		if sp == nil {
-			sp = h.begin(Span{Store: s.Name, Name: l.Name, What: "wait", Kind: kind(w.Shared, w.Slots), Why: w.Why,
+			sp = h.begin(Span{Store: s.Name, Name: l.Name, What: "wait", Kind: cmp.Or(display.Kind(w.Shared, w.Slots), "exclusive"), Why: w.Why,
 				From: between(s.Asked, w.Since, now), State: "waiting"})
 			sp.by(w.Person)
 			l.Spans[key] = sp
@@ -220,14 +221,4 @@ func between(prev, said, now time.Time) int64 {
 		said = prev
 	}
 	return said.UnixMilli()
-}
-
-func kind(shared bool, slots int) string {
-	switch {
-	case shared:
-		return "shared"
-	case slots > 0:
-		return fmt.Sprintf("one of %d", slots)
-	}
-	return "exclusive"
 }

@@ -123,9 +123,6 @@ func printTable(w io.Writer, width int, infos []*pawl.Info) error {
 		waiting := strconv.Itoa(len(info.Waiters))
 		for _, h := range info.Holders {
 			kind := cmp.Or(display.Kind(h.Shared, h.Slots), "exclusive")
-			if h.Slots > 0 {
-				kind = fmt.Sprintf("%d slots", h.Slots)
-			}
 			reason := cmp.Or(h.Why, "-")
 			if h.Transaction != nil {
 				reason = fmt.Sprintf("has ended, but an open transaction keeps it: %v", h.Transaction)

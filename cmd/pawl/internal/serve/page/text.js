@@ -39,4 +39,4 @@ export function who(p) {
 }
 
 // kind says which kind of lease it is.
-export const kind = (h) => h.shared ? 'shared' : h.slots ? `one of ${h.slots}` : 'exclusive';
+export const kind = (h) => h.shared ? 'shared' : h.slots ? `one of ${h.slots} slots` : 'exclusive';
