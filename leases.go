@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -238,7 +239,7 @@ func (g *Leases) Context(parent context.Context) (context.Context, context.Cance
 	return n.ctx, n.cancel
 }
 
-// Release gives all leases back, as Lease.Release does, and returns their errors joined. A second
+// Release gives all leases back at the same time, as Lease.Release does, and returns their errors joined. A second
 // call waits for the first and returns the same.
 func (g *Leases) Release(ctx context.Context) error {
 	if g.ctx == nil {
@@ -250,10 +251,12 @@ func (g *Leases) Release(ctx context.Context) error {
 	}
 	defer close(g.back) // also if a driver panics
 	defer g.cancel()
-	var errs []error
-	for _, l := range slices.Backward(g.leases) {
-		errs = append(errs, l.Release(ctx))
+	errs := make([]error, len(g.leases))
+	var all sync.WaitGroup
+	for i, l := range g.leases { // a part of the store that hangs does not delay the others
+		all.Go(func() { errs[i] = l.Release(ctx) })
 	}
+	all.Wait()
 	g.relErr = only(errors.Join(errs...))
 	return g.relErr
 }

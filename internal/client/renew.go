@@ -10,8 +10,9 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// maxRenewals bounds the number of a client's renewals that are under way at a time.
-const maxRenewals = 1024
+// maxRenewals bounds the number of a client's renewals that are under way at a time. A part of the store that hangs has two
+// of them for each of its leases, and must leave places to the others.
+const maxRenewals = 8192
 
 // RoundTrips is how many of the store's answers a TTL should have room for: a renewal falls due when a third
 // of it is over, may take two requests, and should be there before the second third is over.
