@@ -119,7 +119,7 @@ func TestSignalsReachLeftovers(t *testing.T) {
 	w.until("pawl says what it waits for", func() bool { return strings.Contains(p.stderr(), "stays locked until") })
 	p.signal(syscall.SIGTERM)
 	w.appears("termed")
-	time.Sleep(300 * time.Millisecond) // a second one within 200 ms is an echo
+	time.Sleep(1100 * time.Millisecond) // a second one within a second is an echo
 	p.signal(syscall.SIGTERM)
 	p.end(5)
 }

@@ -36,7 +36,7 @@ func TestSecondSignalKills(t *testing.T) {
 	w.appears("in")
 	p.signal(syscall.SIGINT)
 	w.appears("got")
-	time.Sleep(300 * time.Millisecond) // a second one within 200 ms is an echo
+	time.Sleep(1100 * time.Millisecond) // a second one within a second is an echo
 	p.signal(syscall.SIGINT)
 	p.end(137)
 }

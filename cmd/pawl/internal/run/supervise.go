@@ -183,10 +183,11 @@ func (s *supervisor) pass(sig syscall.Signal) {
 	s.job.Signal(sig)
 }
 
-// ask passes on the first INT or TERM. Another one means KILL, but for one that
-// comes at once: timeout(1) signals us and then our group, us once more.
+// ask passes on the first INT or TERM. Another one means KILL, unless it comes
+// within a second: timeout(1) signals us and then our group, us once more, and on a
+// busy machine we may see the second signal late.
 func (s *supervisor) ask(sig syscall.Signal) {
-	const echo = 200 * time.Millisecond
+	const echo = time.Second
 	switch {
 	case s.asked.IsZero():
 		s.asked = time.Now()

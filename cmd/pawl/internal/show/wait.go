@@ -109,7 +109,7 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 		}
 		waited := time.Since(began)
 		n.Tell = !told && waited >= waiting.Patience
-		if watch.Told(&n.Notice, time.Now()) && !f.quiet {
+		if watch.Told(&n.Notice, time.Now()) && !f.quiet && f.wait != 0 { // a slow store is no wait
 			told = true
 			fmt.Fprintln(f.Stderr, display.Printable(n.Line(f.name, f.store.URL)))
 		}
