@@ -24,9 +24,9 @@ func maxTTLCommand(a *cli.App) *cobra.Command {
 		Short: "Show or set the longest --ttl of a store",
 		Long: `Max-ttl shows or sets the longest --ttl that Redis or PostgreSQL allows, 30s
 unless set. A server that has lost its data grants nothing for so long, because
-it may have forgotten a lock. The server loses the setting too, so programs have
-to know it: one whose URL has a smaller ?max_ttl= (30s without) is refused when
-it starts.
+it may have forgotten a lock. Redis loses the setting too, so programs have to
+know it: one whose URL has a smaller ?max_ttl= (30s without) is refused when it
+starts.
 
 To raise it, first put ?max_ttl= into the URL of every program, in any order and
 at any time; then set it here. Running programs follow.
