@@ -96,15 +96,15 @@ func (l *lease) attempt(ctx context.Context) *failure {
 		since := driver.Now()
 		token, err := l.token()
 		if err != nil {
-			return l.failed(c, forGood(err))
+			return l.failed(ctx, c, forGood(err))
 		}
 		t, v, err := l.propose(ctx, c, since, token)
 		if no := t.failed.disagreement(); no != nil { // also if a quorum has granted: it may have forgotten the agreed settings
-			return l.failed(c, forGood(no))
+			return l.failed(ctx, c, forGood(no))
 		}
 		switch {
 		case err != nil:
-			return l.failed(c, &failure{kind: final, err: err, sent: since})
+			return l.failed(ctx, c, &failure{kind: final, err: err, sent: since})
 		case v == won:
 			l.granted(c, token, since)
 			return nil
@@ -115,13 +115,20 @@ func (l *lease) attempt(ctx context.Context) *failure {
 			if l.wished {
 				f.waiters = min(f.waiters, t.wishes) // readers wait until the writers have had their turn
 			}
-			return l.failed(c, f)
+			return l.failed(ctx, c, f)
 		}
 	}
 }
 
-// failed ends the claim of an attempt that has failed.
-func (l *lease) failed(c *claim, f *failure) *failure {
+// failed ends the claim of an attempt that has failed, unless a quorum has voted for it meanwhile: the client may have heard
+// of that grant, and trust it. No votes count after this.
+func (l *lease) failed(ctx context.Context, c *claim, f *failure) *failure {
+	if l.has.turn != nil {
+		l.has.turn.forget()
+		if f, done := l.askAgain(ctx); done {
+			return f
+		}
+	}
 	ends := c.end("", 0)
 	l.set(standing{})
 	if f.kind == silent || f.kind == final {
@@ -135,7 +142,7 @@ func (l *lease) propose(ctx context.Context, c *claim, since driver.Instant, tok
 	d := l.d
 	d.rounds.Add(1)
 	answers := c.propose(nodewire.Take, token, l.req.TTL, l.req.TTL)
-	t, v, err := d.count(ctx, l.req.Shared, answers, l.req.TTL, (*tally).forGrant)
+	t, v, err := d.count(ctx, nodewire.Take, l.req.Shared, answers, l.req.TTL)
 	if v == won || v == again {
 		// A round is not won with a token below one that a node has reported in it.
 		if t.linger(answers, min(t.timeout, driver.Now().Sub(since))); t.over >= token {
@@ -167,12 +174,7 @@ func (l *lease) token() (uint64, error) {
 func (t *tally) failure(name string) *failure {
 	d := t.d
 	if slices.ContainsFunc(t.failed, miss.silent) { // the others that have not answered are no better
-		for i, m := range d.members {
-			if !t.heard[i] {
-				t.failed.add(m, errSilent)
-			}
-		}
-		t.open = 0
+		t.giveUp()
 	}
 	most := len(d.members) - d.quorum // nodes that may refuse
 	f := &failure{waiters: t.waiters, after: t.after()}

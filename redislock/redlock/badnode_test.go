@@ -142,3 +142,26 @@ func TestSilentNodeAndALongTTL(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+// TestSplitBesideASilentNode: where the other nodes are split, nobody waits for one that is silent: neither an attempt nor
+// a waiter that looks.
+func TestSplitBesideASilentNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		d := start(t, all, nil)
+		all[4].set(always(fault{lost: true}))
+		const left = 200 * time.Millisecond // in which there are an attempt and some looks
+		for _, m := range all[:2] {
+			m.mu.Lock()
+			m.propose(nodewire.Proposal{Name: name, Lease: "other", Token: 1, TTL: left, Record: "-"})
+			m.mu.Unlock()
+		}
+		began := driver.Now()
+		g := <-acquire(t.Context(), d, renewing())
+		if took := driver.Now().Sub(began); g == nil || took < left || took > silence/2 {
+			t.Errorf("Acquire = %v after %v; want a grant soon after %v", g, took, left)
+		}
+		all[4].set(nil)
+		time.Sleep(time.Minute)
+	})
+}

@@ -134,8 +134,7 @@ type memoryWire struct {
 
 // except are the checks that the store does not pass, and why.
 var except = map[string]string{
-	"a-waiter-that-was-ended-leaves-the-queue": "it asks for the order of waiters, which is not promised",
-	"inspect-shows-holders-and-the-queue":      "Inspect shows no readers that wait, and not since when",
+	"inspect-shows-holders-and-the-queue": "Inspect shows no readers that wait, and not since when",
 }
 
 // TestWireInMemory runs the suite on nodes in memory.

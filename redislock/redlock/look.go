@@ -74,20 +74,34 @@ type view struct {
 	waiters int
 }
 
-// read asks all nodes, and returns as soon as it is certain whether a quorum is free.
+// read asks all nodes, and returns as soon as it is certain whether a quorum is free. Once a quorum has answered it waits
+// for the others no longer than a grace.
 func (l *lease) read(ctx context.Context, v *view) error {
 	d := l.d
 	answers, err := l.states()
 	if err != nil {
 		return err
 	}
+	var enough <-chan time.Time
+	heard := make([]bool, len(d.members))
 	for range d.members {
 		if v.free >= d.quorum || len(v.waits)-len(v.failed) > len(d.members)-d.quorum {
 			return nil
 		}
+		if enough == nil && len(v.states) >= d.quorum {
+			enough = d.behind(heard)
+		}
 		select {
 		case a := <-answers:
+			heard[a.node] = true
 			l.add(v, a)
+		case <-enough:
+			for i := range heard {
+				if !heard[i] {
+					l.add(v, reading{node: i, err: errSilent})
+				}
+			}
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-d.ctx.Done():

@@ -54,11 +54,16 @@ func TestOddNode(t *testing.T) {
 			before := openDriver(t, f.url(), opts)
 			use := func(d *store, what string) {
 				t.Helper()
-				g, err := d.TryAcquire(t.Context(), lasting("job", time.Second))
-				if err != nil {
+				var err error
+				if !eventually(patience, func() bool { // a good node may be silent for a moment, on a busy machine
+					var g *grant
+					if g, err = d.TryAcquire(t.Context(), lasting("job", time.Second)); err == nil {
+						g.Release(t.Context())
+					}
+					return err == nil
+				}) {
 					t.Fatalf("%s: %v", what, err)
 				}
-				g.Release(t.Context())
 			}
 			use(before, "three good nodes")
 			own := ""

@@ -56,7 +56,7 @@ func (l *lease) heal(ctx context.Context, has standing, ttl time.Duration) error
 	if answers == nil {
 		return &driver.LostError{Reason: driver.Gone} // it was ended meanwhile
 	}
-	t, v, err := l.d.count(ctx, l.req.Shared, answers, within, (*tally).forExtension)
+	t, v, err := l.d.count(ctx, nodewire.Heal, l.req.Shared, answers, within)
 	if len(t.ended) > 0 {
 		return storekit.HowLost(t.ended[0].News)
 	}

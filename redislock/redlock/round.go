@@ -122,28 +122,49 @@ func (t *tally) forExtension() verdict {
 	return undecided
 }
 
-// count adds up the answers to proposals that were sent now, until decide knows the verdict, or ctx or the
-// driver ends.
-func (d *store) count(ctx context.Context, shared bool, answers <-chan answer, ttl time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
+// count adds up the answers to proposals that were sent now, until the verdict is certain, or ctx or the store ends.
+// An attempt waits for no node longer than a grace once a quorum has answered: if the others are split, one that is
+// silent would hold all of them up. A renewal waits, as its lease needs that node.
+func (d *store) count(ctx context.Context, mode nodewire.Mode, shared bool, answers <-chan answer, ttl time.Duration) (*tally, verdict, error) {
 	t := &tally{d: d, shared: shared, timeout: d.timeout(ttl), open: len(d.members), heard: make([]bool, len(d.members))}
 	sent := driver.Now()
+	decide, enough := t.forGrant, (<-chan time.Time)(nil)
+	if mode == nodewire.Heal {
+		decide = t.forExtension
+	}
 	n := len(d.members)
 	runs := make([]string, 2*n)
 	t.has.runs, t.stored.runs = runs[:0:n], runs[n:n]
 	for {
-		if v := decide(t); v != undecided {
+		if v := decide(); v != undecided {
 			d.gate.paced(sent, driver.Now().Sub(sent) > min(silence, ttl/3)/2)
 			return t, v, nil
+		}
+		if mode == nodewire.Take && enough == nil && len(d.members)-t.open-len(t.failed) >= d.quorum {
+			enough = d.behind(t.heard)
 		}
 		select {
 		case a := <-answers:
 			t.add(a)
+		case <-enough:
+			t.giveUp()
 		case <-ctx.Done():
 			return t, lost, ctx.Err()
 		case <-d.ctx.Done():
 			return t, lost, unavailable(errClosed)
 		}
 	}
+}
+
+// giveUp takes the nodes that have not answered for silent.
+func (t *tally) giveUp() {
+	for i, m := range t.d.members {
+		if !t.heard[i] {
+			t.heard[i] = true
+			t.failed.add(m, errSilent)
+		}
+	}
+	t.open = 0
 }
 
 // linger waits for further answers when the outcome is certain: for as long again as

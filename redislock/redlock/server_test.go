@@ -104,7 +104,9 @@ func startServer(t testing.TB, args ...string) *redis {
 // bless ends the wait of servers that have just started.
 func (f fleet) bless(t testing.TB, opts *Options) {
 	t.Helper()
-	if err := Bless(context.Background(), f.url(), opts); err != nil {
+	patient := *orDefault(opts)
+	patient.NodeTimeout, patient.ConnectTimeout = patience, patience // all nodes have to answer, however busy the machine is
+	if err := Bless(context.Background(), f.url(), &patient); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestSilentServersCostOneNodeTimeout: with two stopped servers of five, to connect, to look
 // and to close take no more than one node timeout each, beside what they take anyway.
 func TestSilentServersCostOneNodeTimeout(t *testing.T) {
 	t.Parallel()
+	late := drivertest.Late(t)
 	opts := &Options{NodeTimeout: 2 * time.Second}
 	f := startFleet(t, 5, opts)
 	var plain [3]time.Duration
@@ -31,7 +33,7 @@ func TestSilentServersCostOneNodeTimeout(t *testing.T) {
 			t.Logf("%d stopped: %s took %v", 2*round, what, took)
 			if round == 0 {
 				plain[step] = took
-			} else if limit := opts.NodeTimeout*7/4 + 3*plain[step]; took > limit {
+			} else if limit := opts.NodeTimeout*7/4 + 3*plain[step] + late(); took > limit {
 				t.Errorf("%s took %v with two stopped servers, and %v without; want one node timeout more at most", what, took, plain[step])
 			}
 			began, step = time.Now(), step+1
@@ -101,6 +103,7 @@ func TestServersFallSilent(t *testing.T) {
 // then, which may be little more than limit.
 func endWithSilent(t *testing.T, stopped int, nodeTimeout, limit time.Duration) (took time.Duration) {
 	t.Helper()
+	late := drivertest.Late(t)
 	opts := &Options{NodeTimeout: nodeTimeout}
 	f := startFleet(t, 3, opts)
 	locks, err := Open(t.Context(), f.url(), opts)
@@ -114,7 +117,7 @@ func endWithSilent(t *testing.T, stopped int, nodeTimeout, limit time.Duration) 
 	began := time.Now()
 	err = lease.Release(t.Context())
 	locks.Close()
-	if took = time.Since(began); took > limit+nodeTimeout*3/4 || (err == nil) != (stopped == 1) {
+	if took = time.Since(began); took > limit+nodeTimeout*3/4+late() || (err == nil) != (stopped == 1) {
 		t.Errorf("with %d stopped: Release = %v, and with Close it took %v; want %v at most", stopped, err, took, limit)
 	}
 	for _, r := range f[:stopped] {

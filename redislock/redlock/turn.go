@@ -60,7 +60,7 @@ func (t *turn) told(m nodewire.Message) {
 	d := t.l.d
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if m.Seq < 0 || m.Seq >= len(t.sent) || m.Token > 0 && m.Token < t.token {
+	if m.Seq < 0 || m.Seq >= len(t.sent) || m.Token > 0 && m.Token < t.token || m.Token > t.token && t.granted() {
 		return
 	}
 	if m.Token > t.token {
@@ -134,6 +134,12 @@ func (t *turn) voted() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.votes.n > 0
+}
+
+// granted reports whether a quorum has voted, so that the client may trust the lease. A node that votes with a greater token
+// has another request of this waiter than they. The caller holds mu.
+func (t *turn) granted() bool {
+	return t.votes.n >= t.l.d.quorum && driver.Now() < trust(t.since, min(t.l.req.TTL, claimFor))
 }
 
 // won returns the token of a lease that a quorum has voted for, and the instant before all of its TTLs.

@@ -3,6 +3,8 @@
 package redlock
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +48,13 @@ func TestTurnCountsFromTheRequest(t *testing.T) {
 		if g := e.Grant; e.Kind != driver.Granted || g.Token != 7 || trust(g.Since, req.TTL) != trust(first, claimFor) {
 			t.Errorf("the client is told %+v; want a grant that it trusts until the claim ends", e)
 		}
+		for _, run := range []string{"one", "two"} {
+			tr.told(nodewire.Message{Token: 8, Seq: now, Run: run})
+			if token, _, ok := tr.won(); !ok || token != 7 {
+				t.Errorf("while the client may trust token 7: won = %d, %t", token, ok)
+			}
+		}
+		time.Sleep(claimFor)
 		// Of another server, another token, a request that was not made.
 		for _, m := range []nodewire.Message{{Token: 9, Seq: now, Run: "one"}, {Token: 9, Seq: now, Run: "one"}, {Token: 8, Seq: now, Run: "two"}, {Token: 9, Seq: 2, Run: "two"}} {
 			tr.told(m)
@@ -150,6 +159,43 @@ func TestFreshVotes(t *testing.T) {
 		time.AfterFunc(time.Millisecond, func() { tr.told(nodewire.Message{Token: 7, Seq: seq, Run: "two"}) })
 		if e := <-told; e.Kind != driver.Granted {
 			t.Errorf("the client is told %+v; want the votes", e)
+		}
+	})
+}
+
+// TestVotesBesideAnAttempt: a quorum votes for a waiter whose attempt is under way, and fails. The client trusts the lease,
+// so the nodes keep it.
+func TestVotesBesideAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		holder := try(t, start(t, all, nil))
+		d := start(t, all, nil)
+		got := acquire(t.Context(), d, renewing())
+		time.Sleep(10 * time.Millisecond)
+		for _, m := range all {
+			m.set(only("propose", fault{after: 200 * time.Millisecond})) // it is refused, and nobody knows that yet
+		}
+		d.mu.Lock()
+		claim := slices.Collect(maps.Keys(d.waiting))[0]
+		d.mu.Unlock()
+		d.told(nodewire.Message{Lease: claim, Token: 1, Run: "another"}) // so it proposes
+		time.Sleep(50 * time.Millisecond)
+		if err := holder.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g := <-got
+		if g == nil {
+			t.Fatal("the waiter has no lease")
+		}
+		time.Sleep(10 * time.Millisecond)
+		for _, m := range all {
+			if has := m.lockOf(name).Lease; has != claim {
+				t.Errorf("%s has the lock of %q; want %q, whose client trusts its lease", m.addr, has, claim)
+			}
+			m.set(nil)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -110,15 +110,21 @@ func neverJoins(e *env) {
 }
 
 func leaves(e *env) {
-	holder, r, ps, ws, as := e.queue(3)
-	ps[1].leave(ws[1])
-	ps[1].gone(ws[1])
+	n, left := 3, 1
+	if !e.open().Caps().FIFO { // which of two that stay is first is not known
+		n, left = 2, 0
+	}
+	holder, r, ps, ws, as := e.queue(n)
+	ps[left].leave(ws[left])
+	ps[left].gone(ws[left])
 	holder.end(r)
-	ps[0].turn(ws[0], as[0])
-	ps[0].end(ws[0])
-	ps[2].turn(ws[2], as[2])
-	ps[1].not(ws[1], driver.Granted)
-	ps[2].end(ws[2])
+	for i := range n {
+		if i != left {
+			ps[i].turn(ws[i], as[i])
+			ps[i].end(ws[i])
+		}
+	}
+	ps[left].not(ws[left], driver.Granted)
 	e.free(r)
 	if holder.Caps().Shows {
 		e.nobody(r.Name)
