@@ -24,7 +24,7 @@ import (
 var stores = []string{"memlock", "filelock", "pglock", "etcdlock", "zklock", "redislock/redlock", "redislock"}
 
 // notProduct are folders that prove the product or test it.
-var notProduct = []string{"lab/", "driver/drivertest/", "internal/", "redislock/redlock/nodetest/", "redislock/examples/"}
+var notProduct = []string{"lab/", "driver/drivertest/", "internal/", "redislock/examples/"}
 
 // product are exceptions from notProduct.
 var product = []string{"internal/client/", "internal/line/", "internal/nodewire/", "internal/participant/", "internal/schedule/", "internal/trust/"}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/nodewire"
-	"github.com/pawl-go/pawl/redislock/redlock/nodetest"
 )
 
 // asked is one request, or one that starts anew with an empty node or lets time pass.
@@ -29,7 +28,7 @@ type asked struct {
 }
 
 // TestAnswers: the masters in memory, which TestScriptsDoWhatNodeSays compares with the
-// scripts, answer what package nodetest says. DRIVERTEST_UPDATE=1 writes that.
+// scripts, answer what the file says, which the simulator's nodes answer as well. DRIVERTEST_UPDATE=1 writes it.
 func TestAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var file []byte
@@ -72,12 +71,13 @@ func TestAnswers(t *testing.T) {
 				file = append(append(file, line...), '\n')
 			}
 		}
+		const golden = "testdata/answers.jsonl"
 		if os.Getenv("DRIVERTEST_UPDATE") != "" {
-			if err := os.WriteFile("nodetest/answers.jsonl", file, 0o644); err != nil {
+			if err := os.WriteFile(golden, file, 0o644); err != nil {
 				t.Fatal(err)
 			}
-		} else if !bytes.Equal(file, nodetest.Answers) {
-			t.Error("nodetest/answers.jsonl is not what the masters answer: if this is meant, run the test with DRIVERTEST_UPDATE=1")
+		} else if want, err := os.ReadFile(golden); err != nil || !bytes.Equal(file, want) {
+			t.Error(golden, "is not what the masters answer: if this is meant, run the test with DRIVERTEST_UPDATE=1", err)
 		}
 	})
 }

@@ -24,7 +24,6 @@ type claim struct {
 	mu     sync.Mutex
 	held   bool    // it was granted
 	queued bool    // it may be in the queue of nodes
-	asked  bool    // nodes were asked for something; else nothing is known of them
 	nodes  []trace // by the index of the node
 	ttl    time.Duration
 	over   bool // end was called
@@ -33,7 +32,6 @@ type claim struct {
 // trace is what a claim may have left at a node.
 type trace struct {
 	left    bool // the claim may have the lock there, or a place in the queue
-	touched bool // a proposal may have been carried out
 	pending int  // proposals that have not been answered
 	unknown bool // one was never answered
 
@@ -67,7 +65,6 @@ func (c *claim) propose(mode nodewire.Mode, token uint64, ttl, within time.Durat
 	for i := range c.nodes {
 		c.nodes[i].pending++
 	}
-	c.asked = true
 	c.mu.Unlock()
 	all := c.d.together(len(c.d.members), within, mode != nodewire.Take)
 	for i, m := range c.d.members {
@@ -88,7 +85,7 @@ func (c *claim) enqueue(p nodewire.Place, ttl time.Duration) <-chan reading {
 	p.Name, p.Lease, p.Record = c.name, c.lease, c.record
 	answers := make(chan reading, len(c.nodes))
 	c.mu.Lock()
-	c.ttl, c.queued, c.asked = max(c.ttl, p.For), true, true
+	c.ttl, c.queued = max(c.ttl, p.For), true
 	for i := range c.nodes {
 		c.nodes[i].pending++
 	}
@@ -125,7 +122,6 @@ func (c *claim) answered(i int, left bool, err error) {
 	}
 	if !errors.Is(err, driver.ErrUnavailable) {
 		t.left = t.left || left || err != nil
-		t.touched = true
 		t.unknown = t.unknown || err != nil
 	}
 }
@@ -139,8 +135,8 @@ type ended struct {
 }
 
 // end ends the claim at all nodes where something of it may be, also at those that did not
-// answer; and at all nodes if nothing is known of it. The channel has room for as many answers as it gets. It
-// owes the ending to nodes where that fails. Where the outcome of a proposal is not
+// answer; with news, it is the claim of another client, and ends at all nodes. The channel has room for as many answers as it
+// gets. It owes the ending to nodes where that fails. Where the outcome of a proposal is not
 // known, nothing of the claim can take effect after the ending.
 //
 // A lease that was granted is ended first at the nodes that granted it. If it was short
@@ -151,7 +147,7 @@ func (c *claim) end(news string, next uint64) <-chan ended {
 	c.mu.Lock()
 	c.over = true
 	for i, t := range c.nodes {
-		if !c.asked || t.left || t.pending > 0 {
+		if news != "" || t.left || t.pending > 0 {
 			told = append(told, i)
 		}
 	}
@@ -163,7 +159,7 @@ func (c *claim) end(news string, next uint64) <-chan ended {
 	all := c.d.together(len(told), c.d.ttl, false)
 	for _, i := range told {
 		m := c.d.members[i]
-		e, t, quiet := c.ending(i, news, next)
+		e, quiet := c.ending(i, news, next)
 		send(m, all, func(ctx context.Context) (ended, error) {
 			e := e
 			if quiet != nil {
@@ -172,7 +168,7 @@ func (c *claim) end(news string, next uint64) <-chan ended {
 			had, next, err := m.End(ctx, e)
 			return ended{had: had, next: next}, err
 		}, func(a ended, err error) {
-			if a.node, a.err = i, err; err != nil && (t.touched || t.pending > 0 || news != "") {
+			if a.node, a.err = i, err; err != nil {
 				owed := e
 				owed.Next = 0 // somebody else may have the others by then
 				m.owe(owed, c.ttl)
@@ -183,20 +179,19 @@ func (c *claim) end(news string, next uint64) <-chan ended {
 	return answers
 }
 
-// ending returns how the claim is ended at a node, what may be there, and what closes when all proposals are answered,
-// if that is waited for.
-func (c *claim) ending(i int, news string, next uint64) (nodewire.Ending, trace, <-chan struct{}) {
+// ending returns how the claim is ended at a node, and what closes when all proposals are answered, if that is waited for.
+func (c *claim) ending(i int, news string, next uint64) (nodewire.Ending, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.nodes[i]
 	e := nodewire.Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, Next: next, News: news}
 	if t.pending == 0 || t.unknown || !c.held {
-		return e, *t, nil
+		return e, nil
 	}
 	if t.quiet == nil {
 		t.quiet = make(chan struct{})
 	}
-	return e, *t, t.quiet
+	return e, t.quiet
 }
 
 // late waits until a node has answered all proposals, or has had the time to, and
