@@ -80,7 +80,7 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	}
 	a.p.mu.Lock()
 	defer a.p.mu.Unlock()
-	if w := a.waiter; w != nil && w.lost || a.loss.Err() != nil { // perhaps after this answer
+	if w := a.waiter; w != nil && w.lost || a.loss.why != nil { // perhaps after this answer
 		return driver.Answer{}, errEnded
 	}
 	a.hold(&ans, term{sent: ans.Since, heard: heard, ttl: a.ttl}, ans.Since)

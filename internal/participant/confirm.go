@@ -7,13 +7,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
 const (
-	askAtOnce      = 4           // leases that are asked for at a time
+	askAtOnce      = 4 // leases that are asked for at a time
+	confirmTimes   = 5
+	confirmTimeout = time.Second
+	confirmAgain   = 200 * time.Millisecond // after a request without an answer
+
 	declineTimeout = time.Second // of a claim that nobody wants
 
 	// leastTTL asks whether a lease still holds the name and makes it no longer.
@@ -28,14 +33,21 @@ func (p *Participant) confirmSoon() {
 	}
 }
 
-// confirmAll asks for the leases of which an event may have been lost, until there are none.
+// confirmAll asks for the leases of which an event may have been lost, until there are none. Their server may have been
+// replaced: the new one may not know them, and somebody else may have the names. The next renewal would find that out,
+// but may come much later.
 func (p *Participant) confirmAll() {
-	for {
-		all := p.toConfirm()
-		if len(all) == 0 {
-			return
+	for all := p.toConfirm(); len(all) > 0; all = p.toConfirm() {
+		var asked sync.WaitGroup
+		places := make(chan struct{}, askAtOnce)
+		for _, l := range all {
+			places <- struct{}{}
+			asked.Go(func() {
+				l.confirm(p.ctx)
+				<-places
+			})
 		}
-		askAll(p.ctx, askAtOnce, all, func(ctx context.Context, l *Lease) bool { return l.confirm(ctx) })
+		asked.Wait()
 	}
 }
 
@@ -57,24 +69,26 @@ func (p *Participant) toConfirm() (all []*Lease) {
 	return all
 }
 
-// confirm ends a lease that the store does not have any more, and reports whether there is no more to
-// ask.
-func (l *Lease) confirm(ctx context.Context) (done bool) {
-	if l.over() != nil {
-		return true
+// confirm asks for a lease until there is an answer, but not for ever, and ends it if the store does not have it any more.
+func (l *Lease) confirm(ctx context.Context) {
+	for range confirmTimes {
+		if ctx.Err() != nil || l.over() != nil {
+			return
+		}
+		one, cancel := context.WithTimeout(ctx, confirmTimeout)
+		_, err := l.p.store.Renew(one, l.ref, leastTTL)
+		cancel()
+		if err == nil {
+			return
+		}
+		if lost := lossOf(err); lost != nil {
+			l.p.mu.Lock()
+			defer l.p.mu.Unlock()
+			l.lose(lost)
+			return
+		}
+		_ = pauseFor(ctx, confirmAgain)
 	}
-	_, err := l.p.store.Renew(ctx, l.ref, leastTTL)
-	if err == nil {
-		return true
-	}
-	lost := lossOf(err)
-	if lost == nil {
-		return false
-	}
-	l.p.mu.Lock()
-	defer l.p.mu.Unlock()
-	l.lose(lost)
-	return true
 }
 
 // saw reads a server's clock from an answer. If the clock was set forward, it ends the leases that the

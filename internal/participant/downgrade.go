@@ -45,7 +45,7 @@ func (l *Lease) lower(ctx context.Context, req *driver.Request) (*Lease, error) 
 	}
 	if err == nil && ans.Granted {
 		l.state = ended
-		l.loss.Hush()
+		l.loss.notify = nil
 		l.forget()
 	}
 	p.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Lease is one lease from the first request for it to its end. Participant.mu guards the fields that
@@ -32,7 +31,7 @@ type Lease struct {
 	since  driver.Instant
 	term   term   // the present one
 	clock  *clock // of the server that counts it
-	loss   storekit.Loss
+	loss   loss
 	wanted *wanted // nil unless the client may keep the lease
 }
 
@@ -89,11 +88,11 @@ func (l *Lease) hold(a *driver.Answer, t term, since driver.Instant) {
 func (l *Lease) over() error {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	switch err := l.loss.Err(); {
+	switch {
 	case l.state == ended:
 		return driver.ErrReleased
-	case err != nil:
-		return err
+	case l.loss.why != nil:
+		return l.loss.why
 	case l.state == unsure:
 		return driver.ErrUncertain
 	}
@@ -167,7 +166,7 @@ func (l *Lease) notRenewed(err error, c driver.Clock) error {
 		l.p.mu.Lock()
 		defer l.p.mu.Unlock()
 		l.forget()
-		return l.loss.Note(lost) // this error stays, whatever the caller asks next
+		return l.loss.note(lost) // this error stays, whatever the caller asks next
 	}
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
@@ -193,7 +192,7 @@ func (l *Lease) end(ctx context.Context) error {
 	again := l.asked || l.state == unsure || l.ending > 0
 	l.ending++
 	how := driver.End{Unsure: l.state == unsure, Doubt: l.doubt}
-	l.loss.Hush()
+	l.loss.notify = nil // the holder gives it back
 	p.mu.Unlock()
 	found, err := p.store.End(ctx, l.ref, how)
 	p.mu.Lock()
@@ -206,32 +205,15 @@ func (l *Lease) end(ctx context.Context) error {
 		f := worded(driver.FailureOf(err))
 		l.asked = l.asked || f.Maybe
 		if lost := lossOf(f.Err); lost != nil {
-			return l.loss.Note(lost)
+			return l.loss.note(lost)
 		}
 		return f.Err
 	}
 	l.state = ended
 	if !found && !again {
-		return l.loss.Note(&driver.LostError{Reason: driver.Gone})
+		return l.loss.note(&driver.LostError{Reason: driver.Gone})
 	}
 	return nil
-}
-
-// OnLost makes the participant call f in a goroutine, once, if the store ends the lease. If it has done so, f is
-// called at once.
-func (l *Lease) OnLost(f func(error)) {
-	l.p.mu.Lock()
-	defer l.p.mu.Unlock()
-	l.loss.OnLost(f)
-}
-
-// lose ends a lease that somebody else has ended. The caller holds mu.
-func (l *Lease) lose(why *driver.LostError) {
-	if l.loss.Err() != nil || l.state == ended {
-		return
-	}
-	l.forget()
-	l.loss.Tell(why)
 }
 
 // OnWanted makes the participant call f in a goroutine whenever others want the name of a lease that was asked

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package storekit
+package participant
 
 import (
 	"testing"
@@ -15,20 +15,20 @@ func TestLoss(t *testing.T) {
 	first, second := &driver.LostError{Reason: driver.Broken}, &driver.LostError{Reason: driver.Gone}
 	for _, c := range []struct {
 		what string
-		do   func(l *Loss, f func(error))
+		do   func(l *Lease, f func(error))
 		told int
 		err  error // nil: not lost
 	}{
-		{"told", func(l *Loss, f func(error)) { l.OnLost(f); l.Tell(first); l.Tell(second) }, 1, first},
-		{"told late", func(l *Loss, f func(error)) { l.Tell(first); l.Tell(second); l.OnLost(f) }, 1, first},
-		{"seen", func(l *Loss, f func(error)) { l.OnLost(f); l.Note(first); l.Tell(second) }, 0, first},
-		{"given back", func(l *Loss, f func(error)) { l.OnLost(f); l.Hush(); l.Tell(first) }, 0, first},
-		{"not lost", func(l *Loss, f func(error)) { l.OnLost(f) }, 0, nil},
+		{"told", func(l *Lease, f func(error)) { l.OnLost(f); l.loss.tell(first); l.loss.tell(second) }, 1, first},
+		{"told late", func(l *Lease, f func(error)) { l.loss.tell(first); l.loss.tell(second); l.OnLost(f) }, 1, first},
+		{"seen", func(l *Lease, f func(error)) { l.OnLost(f); l.loss.note(first); l.loss.tell(second) }, 0, first},
+		{"given back", func(l *Lease, f func(error)) { l.OnLost(f); l.loss.notify = nil; l.loss.tell(first) }, 0, first},
+		{"not lost", func(l *Lease, f func(error)) { l.OnLost(f) }, 0, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var l Loss
+			l := &Lease{p: new(Participant)}
 			told := make(chan error, 3)
-			c.do(&l, func(err error) { told <- err })
+			c.do(l, func(err error) { told <- err })
 			synctest.Wait()
 			if len(told) != c.told {
 				t.Errorf("%s: the holder was told %d times; want %d", c.what, len(told), c.told)
@@ -37,8 +37,8 @@ func TestLoss(t *testing.T) {
 					t.Errorf("%s: the holder was told %v; want %v", c.what, err, c.err)
 				}
 			}
-			if l.Err() != c.err || c.err != nil && l.Note(second) != c.err {
-				t.Errorf("%s: Err = %v; want %v", c.what, l.Err(), c.err)
+			if c.err != nil && l.loss.note(second) != c.err || c.err == nil && l.loss.why != nil {
+				t.Errorf("%s: the loss is %v; want %v", c.what, l.loss.why, c.err)
 			}
 		})
 	}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package participant
+
+import "github.com/pawl-go/pawl/driver"
+
+// loss is how a lease has ended without its holder, and who is told. Participant.mu guards it.
+type loss struct {
+	why    *driver.LostError // that was noted first; nil if the lease is not lost, as far as is known
+	notify func(error)       // nil: nobody asks, or the holder gives the lease back or has seen the loss itself
+}
+
+// tell notes the loss, and tells the holder unless one was noted before.
+func (l *loss) tell(why *driver.LostError) {
+	if l.why == nil && l.notify != nil {
+		go l.notify(why)
+	}
+	l.note(why)
+}
+
+// note notes the loss, for a holder that sees it itself, and returns what was noted first.
+func (l *loss) note(why *driver.LostError) *driver.LostError {
+	if l.why == nil {
+		l.why = why
+	}
+	l.notify = nil
+	return l.why
+}
+
+// OnLost makes the participant call f in a goroutine, once, if the store ends the lease. If it has done so, f is
+// called at once.
+func (l *Lease) OnLost(f func(error)) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	if l.loss.why != nil {
+		go f(l.loss.why)
+		return
+	}
+	l.loss.notify = f
+}
+
+// lose ends a lease that somebody else has ended. The caller holds mu.
+func (l *Lease) lose(why *driver.LostError) {
+	if l.loss.why != nil || l.state == ended {
+		return
+	}
+	l.forget()
+	l.loss.tell(why)
+}
