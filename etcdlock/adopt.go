@@ -15,11 +15,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lease that another participant has got is known by its id. What becomes of its etcd lease is not known:
-// whether that is free when the lease has ended, or whether the key is bound to another one. So each
-// request looks first.
+// A lease of another client is known by its id only. That client may bind the key to another etcd lease at any time. So
+// each request reads the key first.
 
-// holder finds the key of a lease. It returns a *LostError if that does not hold the name.
+// holder finds the key of a lease. It returns a *LostError if the lease does not hold the name.
 func (s *store) holder(ctx context.Context, ref driver.Ref) (entry, error) {
 	q, err := s.queue(ctx, ref.Name)
 	if err != nil {
@@ -38,7 +37,7 @@ func (s *store) holder(ctx context.Context, ref driver.Ref) (entry, error) {
 	return entry{}, lossIn(resp.Kvs)
 }
 
-// renewOther renews a lease of another participant.
+// renewOther renews a lease of another client.
 func (s *store) renewOther(ctx context.Context, ref driver.Ref, ttl time.Duration) (driver.Instant, error) {
 	e, err := s.holder(ctx, ref)
 	if err != nil || ttl < driver.MinTTL {
@@ -49,19 +48,18 @@ func (s *store) renewOther(ctx context.Context, ref driver.Ref, ttl time.Duratio
 	defer cancel()
 	resp, err := s.client.TimeToLive(rctx, b.id)
 	if err != nil || resp.TTL <= 0 {
-		return 0, cmp.Or(err, errUnproven) // it has ended, or the key is bound to another one by now
+		return 0, cmp.Or(err, errUnproven) // it has ended, or the key is bound to another one now
 	}
 	if b.seconds = resp.GrantedTTL; seconds(ttl) > b.seconds {
 		return 0, fmt.Errorf("etcdlock: this lease was asked for with a TTL of %v, and a caller that has only its id cannot make that %v: %w",
 			b.time(), ttl, errors.ErrUnsupported)
 	}
 	l := &lease{s: s, id: ref.Lease, key: string(e.kv.Key), rev: e.kv.CreateRevision, backing: b}
-	err = l.verify(rctx, b, 0)
+	err = l.verify(rctx, b)
 	return b.since, err
 }
 
-// endOther ends a lease of another participant. The etcd lease is left: the participant may use it for another lease
-// by now.
+// endOther ends a lease of another client. It leaves the etcd lease, which the client may use for another lease.
 func (s *store) endOther(ctx context.Context, ref driver.Ref) (found bool, err error) {
 	for {
 		e, err := s.holder(ctx, ref)
@@ -77,8 +75,7 @@ func (s *store) endOther(ctx context.Context, ref driver.Ref) (found bool, err e
 	}
 }
 
-// remove deletes the key of a holder and the mark, which tells its client. It reports false if the lease has ended, or
-// is bound to another etcd lease by now.
+// remove deletes the key of a holder, and the mark to tell its client. It reports false if the key has changed or is gone.
 func (s *store) remove(ctx context.Context, e entry, also ...clientv3.Op) (bool, error) {
 	key := string(e.kv.Key)
 	ops := []clientv3.Op{clientv3.OpDelete(key)}
@@ -88,8 +85,7 @@ func (s *store) remove(ctx context.Context, e entry, also ...clientv3.Op) (bool,
 	rctx, cancel := s.request(ctx)
 	defer cancel()
 	resp, err := s.client.Txn(rctx).
-		If(clientv3.Compare(clientv3.CreateRevision(key), "=", e.kv.CreateRevision),
-			clientv3.Compare(clientv3.LeaseValue(key), "=", clientv3.LeaseID(e.kv.Lease))). // a caller that asks changes the mod revision
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", e.kv.ModRevision)).
 		Then(ops...).Commit()
 	switch {
 	case unknownLease(err): // expired meanwhile

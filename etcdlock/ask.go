@@ -3,7 +3,6 @@
 package etcdlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +10,12 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// errGone says that the etcd lease or the key of a lease has ended: nothing is left of it.
+// errGone says that the etcd lease or the key of a lease has ended. Nothing of the lease is left.
 var errGone = errors.New("etcdlock: the lease or its place in the queue has ended")
 
 // Ask implements driver.Store. A lease that has lost its place in the queue goes to the end.
@@ -56,7 +56,7 @@ func (s *store) check(ctx context.Context, req *driver.Request) error {
 	return s.layout.check(req.Name)
 }
 
-// newLease begins one, with an etcd lease. Nothing else is recorded yet.
+// newLease returns a lease that has an etcd lease and no key yet.
 func (s *store) newLease(ctx context.Context, req *driver.Request) (*lease, error) {
 	p, seen := s.layout.place(req.Name), s.rev.Load()
 	b := s.takeSpare(seconds(req.TTL))
@@ -75,7 +75,7 @@ func (s *store) newLease(ctx context.Context, req *driver.Request) (*lease, erro
 	return l, nil
 }
 
-// ask asks once. An error that is errGone says that the lease has to begin anew.
+// ask asks once. If the error is errGone, the request needs a new lease.
 func (l *lease) ask(ctx context.Context, req *driver.Request, again bool) (driver.Answer, error) {
 	switch {
 	case l.held:
@@ -92,12 +92,12 @@ func (l *lease) ask(ctx context.Context, req *driver.Request, again bool) (drive
 	return l.join(ctx, req)
 }
 
-// settle forgets a lease of which nothing is recorded after an answer.
+// settle forgets the lease if the answer says that the cluster has recorded nothing.
 func (l *lease) settle(ctx context.Context, again, granted bool, err error) {
 	var f *driver.Failure
 	switch {
 	case errors.As(err, &f) && (f.Maybe || again), granted, l.rev != 0: // it is there, or may be
-	case again: // it was refused, and an earlier request may be carried out yet
+	case again: // refused, but an earlier request may still be carried out
 		_ = l.revoke(ctx) // if not now, it goes with its TTL
 		l.s.disown(l, errGone)
 	default:
@@ -107,10 +107,10 @@ func (l *lease) settle(ctx context.Context, again, granted bool, err error) {
 }
 
 // commit sends one transaction.
-func (l *lease) commit(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse, error) {
+func (l *lease) commit(ctx context.Context, cmps []clientv3.Cmp, then []clientv3.Op, or clientv3.Op) (*clientv3.TxnResponse, error) {
 	rctx, cancel := l.s.request(ctx)
 	defer cancel()
-	resp, err := l.s.txn(rctx, txn)
+	resp, err := l.s.client.Txn(rctx).If(cmps...).Then(then...).Else(or).Commit()
 	switch {
 	case err == nil:
 		l.s.saw(resp.Header.Revision)
@@ -122,35 +122,34 @@ func (l *lease) commit(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse
 }
 
 // puts are the operations that create the keys of the lease.
-func (l *lease) puts() []*pb.RequestOp { return l.backing.bind(l.key, encode(&l.record)) }
+func (l *lease) puts() []clientv3.Op { return l.backing.bind(l.key, encode(&l.record)) }
 
-// unrivalled is true if all keys that can be in the way were created by revision rev,
-// and that of the lease is not there; 0 means that there are none at all.
-func (l *lease) unrivalled(req *driver.Request, rev int64) []*pb.Compare {
+// unrivalled is true if no key that can be in the way was created after revision rev, and the key of the lease does not
+// exist. If rev is 0, no key is in the way.
+func (l *lease) unrivalled(req *driver.Request, rev int64) []clientv3.Cmp {
 	from, to := l.place.rivals(req)
-	cmps := []*pb.Compare{created(from, to, pb.Compare_LESS, rev+1)}
-	if rev > 0 || req.Shared { // it may be there, and not be among them
+	cmps := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(from), "<", rev+1).WithRange(to)}
+	if rev > 0 || req.Shared { // the own key may be none of the keys compared
 		cmps = append(cmps, l.absent())
 	}
 	return cmps
 }
 
-// absent is true if the key is not there: a request may be repeated.
-func (l *lease) absent() *pb.Compare { return created(l.key, "", pb.Compare_EQUAL, 0) }
+// absent is true if the key does not exist: the request may be a repetition.
+func (l *lease) absent() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(l.key), "=", 0)
+}
 
-// try asks and does not wait. If others are in the way it looks at them: shared leases and
-// slots may be held together. Then it asks again, on condition that nobody has
-// come meanwhile.
+// try asks and does not wait. If there are other keys, it reads them: shared leases and slots can be held together. Then
+// it asks again, on condition that no key was created meanwhile.
 func (l *lease) try(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	from, to := l.place.all()
-	list := &pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(to), SortOrder: pb.RangeRequest_ASCEND, SortTarget: pb.RangeRequest_CREATE}
+	opts := []clientv3.OpOption{clientv3.WithRange(to), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)}
 	if l.alone {
-		list.Limit = maxShown
+		opts = append(opts, clientv3.WithLimit(maxShown))
 	}
 	for rev := int64(0); ; {
-		resp, err := l.commit(ctx, &pb.TxnRequest{
-			Compare: l.unrivalled(req, rev), Success: l.puts(), Failure: []*pb.RequestOp{read(list)},
-		})
+		resp, err := l.commit(ctx, l.unrivalled(req, rev), l.puts(), clientv3.OpGet(from, opts...))
 		if err != nil {
 			return driver.Answer{}, err
 		}
@@ -163,9 +162,9 @@ func (l *lease) try(ctx context.Context, req *driver.Request) (driver.Answer, er
 			return l.won(ctx, req, resp.Header, q[i].kv.CreateRevision)
 		}
 		err = q.inTheWay(req)
-		if held := (*driver.HeldError)(nil); errors.As(err, &held) || err == nil && read.More { // what was read of it is not ours
-			if !req.Queue {
-				l.s.askBack(ctx, q)
+		if held := (*driver.HeldError)(nil); errors.As(err, &held) || err == nil && read.More { // only keys of other programs were read
+			if !req.Queue && len(q) > 0 {
+				l.s.askBack(ctx, q[0], false)
 			}
 			ans := driver.Answer{Rank: 1, Free: -1}
 			if held != nil {
@@ -180,7 +179,7 @@ func (l *lease) try(ctx context.Context, req *driver.Request) (driver.Answer, er
 	}
 }
 
-// won grants a lease whose key was created at rev, with nobody in the way.
+// won grants the lease, whose key was created at rev with no other key in the way.
 func (l *lease) won(ctx context.Context, req *driver.Request, h *pb.ResponseHeader, rev int64) (driver.Answer, error) {
 	if err := l.placed(ctx, rev); err != nil {
 		return driver.Answer{}, err
@@ -188,9 +187,9 @@ func (l *lease) won(ctx context.Context, req *driver.Request, h *pb.ResponseHead
 	return l.claim(ctx, req, &looked{term: h.RaftTerm, rev: rev})
 }
 
-// placed notes that the key has been created. One that can be no token is deleted again.
+// placed notes that the key was created at rev. If rev can be no token, it deletes the key.
 func (l *lease) placed(ctx context.Context, rev int64) error {
-	why := cmp.Or(checkRevision(rev), checkOrder(rev, l.after))
+	why := checkRevision(rev, l.after)
 	if why == nil {
 		l.s.mu.Lock()
 		defer l.s.mu.Unlock()
@@ -203,13 +202,13 @@ func (l *lease) placed(ctx context.Context, rev int64) error {
 	return &driver.Failure{Err: why, Lasting: true, Maybe: err != nil}
 }
 
-// claim grants a lease whose key holds the name, as a linearizable answer has said. If not enough
-// time is certain, it asks for more first.
+// claim grants the lease: a linearizable answer has said that its key holds the name. If too little of the TTL is
+// certain, claim renews first.
 func (l *lease) claim(ctx context.Context, req *driver.Request, seen *looked) (driver.Answer, error) {
 	if !l.backing.proven(seen.term) || driver.Now().Sub(l.backing.since) >= l.ttl/2 {
 		rctx, cancel := l.s.request(ctx)
 		defer cancel()
-		if err := l.verify(rctx, l.backing, 0); lostBy(err) != nil {
+		if err := l.verify(rctx, l.backing); lostBy(err) != nil {
 			return driver.Answer{}, errGone
 		} else if err != nil {
 			f := l.s.failure(ctx, err, true)
@@ -220,9 +219,6 @@ func (l *lease) claim(ctx context.Context, req *driver.Request, seen *looked) (d
 	l.sight.close()
 	l.told, l.held, l.shown = l.backing.since, true, !l.waited
 	l.s.mu.Lock()
-	if keeps(req) {
-		l.overhear(seen.rev)
-	}
 	if l.waited {
 		l.record.Acquired = time.Now().UnixMicro()
 	}
@@ -231,7 +227,7 @@ func (l *lease) claim(ctx context.Context, req *driver.Request, seen *looked) (d
 	return l.answer(l.told), nil
 }
 
-// again grants a lease that has been granted.
+// again answers a repeated request for a lease that was granted.
 func (l *lease) again(ctx context.Context) (driver.Answer, error) {
 	since, err := l.renew(ctx, 0)
 	switch {

@@ -8,38 +8,31 @@ import (
 	"sync"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// backing is an etcd lease, to which the keys of one lease or waiter are bound:
-// when it ends, etcd deletes them.
+// backing is an etcd lease. The keys of one lease or waiter are bound to it: when it ends, etcd deletes them.
 //
-// The one leader of the cluster counts its time. A member that has been cut off or
-// is stuck may take itself for the leader still, and say that it has kept the
-// lease alive, without effect. So an answer to a keepalive proves nothing until a
-// linearizable read, sent after it, is answered in the same raft term. The answer
-// names the term that the member had when it was asked; it, or the leader that it
-// passed the question on to, acted in that term or a later one. And the leader
-// that let the read through was that of the read's term or an earlier one, and
-// the majority had elected none after it when the read was sent. With one term in
-// both, it was the leader then that had kept the lease alive. Every later leader
-// begins with the full time.
+// The leader of the cluster counts its time. A member that is cut off or hangs may still believe that it leads, and
+// answer keepalives without effect. So a keepalive proves nothing until a linearizable read that was sent after its
+// answer is answered in the same raft term. The keepalive was carried out in the term that its answer names, or a later
+// one. The leader that confirmed the read had the term of the read's answer, or an earlier one, and the majority had
+// elected no other when the read was sent. If both terms are equal, that leader has kept the lease alive. A later leader
+// begins with the full TTL.
 type backing struct {
 	id      clientv3.LeaseID
-	seconds int64          // that it was asked for; it has them at least
-	since   driver.Instant // not after the instant from which its time certainly counts
-	asked   driver.Instant // when the keepalive was sent that was answered last; since if it is proven
+	seconds int64          // its TTL is at least that
+	since   driver.Instant // its TTL certainly began then, or later
+	asked   driver.Instant // when the last keepalive with an answer was sent; equals since if it is proven
 	term    uint64         // of that answer
-	mark    string         // the key that goes with it; see listen
-	marked  bool           // and is there
+	mark    string         // the key of its mark; see listen
+	marked  bool           // the mark exists
 }
 
-// grantBacking makes an etcd lease. This goes through the majority, so it needs no
-// proof.
+// grantBacking makes an etcd lease. The majority agrees on it, so it needs no proof.
 func (s *store) grantBacking(ctx context.Context, secs int64) (*backing, error) {
 	now := driver.Now()
 	resp, err := s.client.Grant(ctx, secs)
@@ -51,8 +44,8 @@ func (s *store) grantBacking(ctx context.Context, secs int64) (*backing, error) 
 
 func unknownLease(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
 
-// proven notes the term of a linearizable answer to a request that was sent after
-// the keepalive was answered, and reports whether that counts now.
+// proven reports whether the last keepalive counts, given the term of a linearizable answer to a request that was sent
+// after the keepalive was answered.
 func (b *backing) proven(term uint64) bool {
 	if term == b.term {
 		b.since = max(b.since, b.asked)
@@ -60,23 +53,23 @@ func (b *backing) proven(term uint64) bool {
 	return b.since == b.asked
 }
 
-// bind are the operations that bind a key to b, and its mark if that is not there yet.
-func (b *backing) bind(key, value string) []*pb.RequestOp {
-	ops := []*pb.RequestOp{put(key, value, b.id)}
+// bind returns the operations that put a key, and the mark unless it exists, and bind both to b.
+func (b *backing) bind(key, value string) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(b.id))}
 	if !b.marked {
-		ops = append(ops, put(b.mark, "", b.id))
+		ops = append(ops, clientv3.OpPut(b.mark, "", clientv3.WithLease(b.id)))
 	}
 	return ops
 }
 
-// due returns when the next keepalive is due, for a waiter.
+// due returns when the next keepalive of a waiter is due.
 func (b *backing) due() driver.Instant { return b.asked.Add(b.time() / 3) }
 
 func (b *backing) time() time.Duration { return time.Duration(b.seconds) * time.Second }
 
-// Spares are etcd leases that were used and to which certainly nothing but their mark
-// is bound, now or by a request still under way. A keepalive costs the cluster less than
-// making a new one, which has to go to the disks of the majority.
+// maxSpares is how many spares a client keeps for each TTL. A spare is an etcd lease that was used. Only its mark is bound
+// to it, and no request under way binds another key. A keepalive costs the cluster less than a new etcd lease, which the
+// majority writes to disk.
 const maxSpares = 64
 
 // spare keeps the etcd lease of l, which has ended, for another lease.
@@ -90,11 +83,10 @@ func (s *store) spare(l *lease) {
 	}
 }
 
-// giveBackWithin bounds how long Close takes for that.
+// giveBackWithin bounds how long Close tries to revoke the spares.
 const giveBackWithin = time.Second
 
-// giveBack revokes spares, which would be there for their TTL otherwise. If the
-// cluster does not answer, so be it.
+// giveBack revokes the spares. If the cluster does not answer, they end with their TTL.
 func (s *store) giveBack(spares map[int64][]*backing) {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(context.Background()), giveBackWithin)
 	defer cancel()
@@ -107,7 +99,7 @@ func (s *store) giveBack(spares map[int64][]*backing) {
 	all.Wait()
 }
 
-// takeSpare returns a spare that may be alive still, or nil.
+// takeSpare returns a spare that may not have ended yet, or nil.
 func (s *store) takeSpare(secs int64) *backing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,26 +116,21 @@ func (s *store) takeSpare(secs int64) *backing {
 	return b
 }
 
-// freshPart is how small a part of a TTL may have passed of an etcd lease that a new
-// attempt begins with.
+// freshPart: a spare is fresh for a sixteenth of the TTL.
 const freshPart = 16
 
-// fresh reports whether b can be used now, as it is, for a lease with the given TTL. Its time
-// certainly counts from since, so the lease can be trusted from there: it begins with a
-// sixteenth of its TTL gone at most, until its first renewal. So a client that takes and
-// releases leases all the time has to ask only now and then. If the etcd lease is not there any
-// more the cluster refuses to bind a key to it.
+// fresh reports whether a new lease can use b without a keepalive. Its trust begins at b.since, so at most a sixteenth
+// of the TTL is over. If the etcd lease has ended, the cluster refuses to bind a key to it.
 func (b *backing) fresh(now driver.Instant, ttl time.Duration) bool {
 	return b.since == b.asked && now.Sub(b.since) < ttl/freshPart
 }
 
-// back returns an etcd lease that the cluster has just been asked for: b, which may be
-// nil, if it is there still, and else a new one.
+// back renews b, which may be nil, and returns it. If it has ended, back returns a new etcd lease.
 func (s *store) back(ctx context.Context, b *backing, ttl time.Duration) (*backing, error) {
 	ctx, cancel := s.request(ctx)
 	defer cancel()
 	if b != nil {
-		err := b.keepAlive(ctx, s, 0)
+		err := b.keepAlive(ctx, s)
 		if err == nil {
 			return b, nil
 		}

@@ -11,12 +11,12 @@ import (
 
 var errReleased = errors.New("etcdlock: released")
 
-// End implements driver.Store. What may not be granted, or may yet be put, is undone by revoking its etcd lease:
-// that deletes its keys, and refuses them if they come later.
+// End implements driver.Store. A waiter, and a request that may still be carried out, is undone by revoking its etcd
+// lease. The cluster then deletes its keys, and refuses them if they arrive later.
 func (s *store) End(ctx context.Context, ref driver.Ref, how driver.End) (found bool, err error) {
 	l, _ := ref.Handle.(*lease)
 	switch {
-	case l == nil && (how.Unsure || how.Doubt): // nothing of it is there
+	case l == nil && (how.Unsure || how.Doubt): // nothing was sent
 		return false, nil
 	case l == nil:
 		return s.endOther(ctx, ref)
@@ -39,7 +39,7 @@ func (l *lease) isSpared() bool {
 	return l.spared
 }
 
-// revoke ends the etcd lease, and with it what is or will be bound to it.
+// revoke ends the etcd lease, with all keys that are or would be bound to it.
 func (l *lease) revoke(ctx context.Context) error {
 	rctx, cancel := l.s.request(ctx)
 	defer cancel()
@@ -50,19 +50,15 @@ func (l *lease) revoke(ctx context.Context) error {
 	return err
 }
 
-// release deletes the key. Nobody else makes a key of this name for as long as l has its etcd lease, and
-// so what is deleted is its own.
+// release deletes the key. No other lease has a key of that name as long as l has its etcd lease.
 func (l *lease) release(ctx context.Context, doubt bool) (found bool, err error) {
 	s := l.s
 	s.mu.Lock()
 	again := l.asked
-	if l.deaf != nil {
-		l.deaf()
-	}
 	s.mu.Unlock()
 	rctx, cancel := s.request(ctx)
 	defer cancel()
-	resp, err := s.delete(rctx, l.key)
+	resp, err := s.client.Delete(rctx, l.key)
 	if err == nil && doubt {
 		err = l.revoke(ctx)
 	}
@@ -79,34 +75,32 @@ func (l *lease) release(ctx context.Context, doubt bool) (found bool, err error)
 		lost = lostBy(err)
 	}
 	s.disown(l, errReleased)
-	// A request that had no answer may be carried out late: nobody must make a key of that
-	// name again, which it would delete.
+	// A deletion without an answer may be carried out late. It would delete the key of the next lease with the same
+	// etcd lease.
 	if found && !again && !doubt {
 		l.reuse()
 	}
 	return found, l.broken(ctx, lost)
 }
 
-// broken returns lost if it says who has ended the lease, and takes the news of that away. That the lease is
-// not there is no error.
+// broken deletes the news of a break and returns lost, if the lease was broken. A lease that is gone is no error.
 func (l *lease) broken(ctx context.Context, lost *driver.LostError) error {
 	if lost == nil || lost.Reason != driver.Broken {
 		return nil
 	}
 	rctx, cancel := l.s.request(ctx)
 	defer cancel()
-	_, _ = l.s.client.Delete(rctx, l.s.brokenKey(l.id)) // if not now, it goes with the etcd lease
+	_, _ = l.s.client.Delete(rctx, l.s.brokenKey(l.id)) // otherwise it ends with the etcd lease
 	return lost
 }
 
-// reuse keeps the etcd lease for another lease, if no request that could bind
-// something to it may still be under way.
+// reuse keeps the etcd lease for another lease, unless a request that binds a key to it may still be under way.
 func (l *lease) reuse() {
 	if !l.renewing.TryLock() {
 		return
 	}
 	defer l.renewing.Unlock()
-	if !l.dirty && l.flights == 0 && l.backing.id == l.named {
+	if l.next == nil && l.flights == 0 && l.backing.id == l.named {
 		l.s.spare(l)
 	}
 }

@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl/driver"
@@ -19,8 +22,7 @@ import (
 
 var (
 	errClosed = fmt.Errorf("etcdlock: %w", driver.ErrClosed)
-	// errUnproven is a renewal of which it is not clear whether the leader of now
-	// has carried it out.
+	// errUnproven: the present leader may not have carried a renewal out.
 	errUnproven = errors.New("etcdlock: the cluster has changed its leader meanwhile")
 )
 
@@ -32,23 +34,23 @@ type hint struct {
 	kind    error // for storekit.OfKind
 }
 
-// hints say what to do about an error of the server that has refused a request.
-// But for ErrNoSpace, it has recorded nothing then. A cluster without a leader has not answered: one member has.
+// hints say what to do about the errors by which a server refuses a request. It has recorded nothing then, except with
+// ErrNoSpace. If there is no leader, one member has answered, not the cluster.
 var hints = []hint{
-	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: see docs/etcd-protocol.md for the rights that it needs", true, false, storekit.ErrDenied},
+	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: grant it readwrite, see docs/etcd-protocol.md", true, false, storekit.ErrDenied},
 	{rpctypes.ErrAuthFailed, "the server refuses this user or password", true, false, storekit.ErrDenied},
-	{rpctypes.ErrUserEmpty, "the server wants a user: put it into the URL, as etcd://USER:PASSWORD@host, or the password into a file named by ?password_file=", true, false, storekit.ErrDenied},
-	{rpctypes.ErrInvalidAuthToken, "the server has forgotten who we are: is the password still right, and have all members the same keys for tokens (--auth-token)?", false, false, nil},
+	{rpctypes.ErrUserEmpty, "the server wants a user: use etcd://USER:PASSWORD@host, or etcd://USER@host?password_file=FILE", true, false, storekit.ErrDenied},
+	{rpctypes.ErrInvalidAuthToken, "the server does not accept the token of this client: check the password, and that all members have the same --auth-token", false, false, nil},
 	{rpctypes.ErrNoSpace, "the server's database is full: compact and defragment it, then etcdctl alarm disarm", false, false, nil},
-	{rpctypes.ErrCorrupt, "members differ in their data, and the cluster has raised an alarm: it grants nothing, and does not end the leases of clients that have gone. Replace the member that etcdctl alarm list names, then etcdctl alarm disarm", false, false, nil},
+	{rpctypes.ErrCorrupt, "the data of the members differ: the cluster grants no lease and ends none. Replace the member that etcdctl alarm list names, then etcdctl alarm disarm", false, false, nil},
 	{rpctypes.ErrTooManyRequests, "the server is overloaded", false, false, nil},
 	{rpctypes.ErrRequestTooLarge, "the request is larger than the server allows", true, false, nil},
-	{rpctypes.ErrNoLeader, "the cluster has no leader: are most of its members running, and can they reach one another?", false, true, nil},
-	{rpctypes.ErrUnhealthy, "the cluster is unhealthy: see etcdctl endpoint health", false, true, nil},
+	{rpctypes.ErrNoLeader, "the cluster has no leader: check that a majority of its members runs, and that they reach one another", false, true, nil},
+	{rpctypes.ErrUnhealthy, "the cluster is unhealthy: etcdctl endpoint health", false, true, nil},
 	{rpctypes.ErrNotCapable, "the cluster is older than etcd 3.4", true, false, nil},
 }
 
-// refused returns what to do about err if it says that the server has refused the request, or nil.
+// refused returns the hint for err, or nil if err does not say that the server has refused the request.
 func refused(err error) *hint {
 	i := slices.IndexFunc(hints, func(h hint) bool { return errors.Is(err, h.err) })
 	if i < 0 {
@@ -57,8 +59,8 @@ func refused(err error) *hint {
 	return &hints[i]
 }
 
-// failure says what the error of a request means; writes, of one that may have recorded something. ctx is the
-// caller's: the request itself may have had less time.
+// failure returns what the error of a request means. writes is set for a request that may have recorded something. ctx is
+// the caller's context; the request itself may have had less time.
 func (s *store) failure(ctx context.Context, err error, writes bool) *driver.Failure {
 	var f *driver.Failure
 	if errors.As(err, &f) {
@@ -69,7 +71,7 @@ func (s *store) failure(ctx context.Context, err error, writes bool) *driver.Fai
 		if h.kind != nil {
 			f.Err = fmt.Errorf("%w: %w", driver.ErrUnavailable, storekit.OfKind(h.kind, f.Err))
 		}
-		// etcd says that it is full of the transaction, too, that has filled it: that one it has carried out.
+		// etcd returns it also for the transaction that has filled the space, which it has carried out.
 		f.Maybe = writes && h.err == rpctypes.ErrNoSpace
 		return f
 	}
@@ -82,37 +84,43 @@ func (s *store) failure(ctx context.Context, err error, writes bool) *driver.Fai
 	return &driver.Failure{Err: s.explain(err), Maybe: writes, Silent: true}
 }
 
-// outOfTime reports whether a request has run out of time, here or at the server.
+// outOfTime reports whether a request has timed out, here or at the server.
 func outOfTime(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded ||
 		strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error()) || strings.Contains(err.Error(), "request timed out")
 }
 
-// explain adds to an error of the transport who was asked, and what was seen when
-// connecting. It hides that the request had a deadline of its own: context errors
-// are the caller's alone.
+// explain adds the members to an error of the transport, and why there is no connection. It hides the deadline of the
+// request: a context error must come from the caller's context.
 func (s *store) explain(err error) error {
 	if !outOfTime(err) {
 		return fmt.Errorf("%s: %w", s.where, err)
 	}
-	if seen := s.links.lastError(); seen != nil {
-		return fmt.Errorf("%s: no answer: %s", s.where, dialHint(seen))
+	if s.client.ActiveConnection().GetState() == connectivity.TransientFailure {
+		ctx, cancel := context.WithTimeout(s.ctx, silence)
+		defer cancel()
+		return fmt.Errorf("%s: no answer: %w", s.where, s.dialError(ctx))
 	}
-	if s.links == nil && s.client.Username != "" {
-		return fmt.Errorf("%s: no answer in time: is the cluster running, and has it a leader? "+
-			"(At etcd 3.4 with JWTs a client that was made elsewhere cannot log in again when its token has expired: use etcdlock.Open)", s.where)
-	}
-	return fmt.Errorf("%s: no answer in time: is the cluster running, and has it a leader?", s.where)
+	return fmt.Errorf("%s: no answer in time: check that the cluster runs and has a leader: etcdctl endpoint status --cluster", s.where)
 }
 
-// dialHint says what to do about a connection that could not be made.
+// dialError returns why there is no connection. A request that does not wait for a connection says so.
+func (s *store) dialError(ctx context.Context) error {
+	_, err := pb.NewKVClient(s.client.ActiveConnection()).Range(ctx, &pb.RangeRequest{Key: []byte(s.prefix)}, grpc.WaitForReady(false))
+	if err == nil { // it is there now
+		return errors.New("the connection was lost while it was being made: try again")
+	}
+	return errors.New(dialHint(errors.New(status.Convert(err).Message())))
+}
+
+// dialHint adds to an error of a connection what to do.
 func dialHint(err error) string {
 	text := err.Error()
 	switch hint := storekit.DialHint(err, "etcd"); {
 	case hint != "":
 		return text + ": " + hint
 	case strings.Contains(text, "handshake failed: EOF"), strings.Contains(text, "handshake failed") && strings.Contains(text, "connection reset"):
-		// Which of the two it is depends on how much of the hello the server had read when it hung up.
+		// It depends on how much of the hello the server has read.
 		return text + ": if this port has no TLS use etcd:// instead of etcds://"
 	case strings.Contains(text, "server preface"):
 		return text + ": is it an etcd server, with TLS (etcds://) or without (etcd://)?"

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Examine implements driver.Store. It asks the members that the URL names.
+// Examine implements driver.Store. It asks the members in the URL.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	endpoints := s.client.Endpoints()
 	each := make([][]driver.Finding, len(endpoints))
@@ -27,16 +27,16 @@ func (s *store) Examine(ctx context.Context) []driver.Finding {
 	found := slices.Concat(each...)
 	answer, err := s.client.AlarmList(ctx)
 	if err != nil {
-		return append(found, driver.Finding{Check: "alarms", Level: driver.Warning, Text: "the cluster does not say whether there is an alarm: " + err.Error(),
-			Do: "see: etcdctl endpoint health --cluster"})
+		return append(found, driver.Finding{Check: "alarms", Level: driver.Warning, Text: "the alarms cannot be read: " + err.Error(),
+			Do: "etcdctl endpoint health --cluster"})
 	}
 	return append(append(found, alarms(answer.Alarms)...), s.endless(ctx)...)
 }
 
-// mostEndless is how many keys are told of. Whatever is wrong with more is wrong with the prefix.
+// mostEndless is how many keys without an etcd lease are shown.
 const mostEndless = 20
 
-// endless looks for keys that keep a lock from being granted for ever.
+// endless finds keys without an etcd lease, which keep a lock for ever.
 func (s *store) endless(ctx context.Context) (found []driver.Finding) {
 	err := s.each(ctx, "", func(e entry) {
 		if e.kv.Lease == 0 && len(found) < mostEndless {
@@ -45,12 +45,12 @@ func (s *store) endless(ctx context.Context) (found []driver.Finding) {
 		}
 	}, clientv3.WithKeysOnly())
 	if err != nil {
-		found = append(found, driver.Finding{Check: "keys", Text: "not all keys were looked at: " + err.Error()})
+		found = append(found, driver.Finding{Check: "keys", Text: "not all keys were read: " + err.Error()})
 	}
 	return found
 }
 
-// member tells of one member. A cluster works with a majority of them.
+// member examines one member.
 func (s *store) member(ctx context.Context, at string) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, s.connect)
 	defer cancel()
@@ -58,15 +58,15 @@ func (s *store) member(ctx context.Context, at string) []driver.Finding {
 	is, err := s.client.Status(ctx, at)
 	if err != nil {
 		return []driver.Finding{{Check: "member", Server: at, Level: driver.Warning, Text: "it does not say how it is: " + err.Error(),
-			Do: "check that it runs, and the network on the way: etcdctl endpoint status --cluster"}}
+			Do: "check that it runs, and the network between: etcdctl endpoint status --cluster"}}
 	}
 	trip := time.Since(began).Round(100 * time.Microsecond)
 	f := driver.Finding{Check: "member", Server: at}
 	switch {
 	case is.Leader == 0:
-		f.Level, f.Text, f.Do = driver.Problem, "it knows no leader: nothing is granted without one", "see whether a majority of the members runs: etcdctl endpoint status --cluster"
+		f.Level, f.Text, f.Do = driver.Problem, "it knows no leader, and grants nothing without one", "check that a majority of the members runs: etcdctl endpoint status --cluster"
 	case is.IsLearner:
-		f.Level, f.Text, f.Do = driver.Warning, "it is a learner, which does not vote and answers few requests", "name another member, or promote it: etcdctl member promote"
+		f.Level, f.Text, f.Do = driver.Warning, "it is a learner, which does not vote and answers few requests", "put another member into the URL, or promote this one: etcdctl member promote"
 	case is.Leader == is.Header.GetMemberId():
 		f.Text = fmt.Sprintf("etcd %s, the leader, answers within %v", is.Version, trip)
 	default:
@@ -87,7 +87,7 @@ func alarms(list []*pb.AlarmMember) []driver.Finding {
 	}
 	var found []driver.Finding
 	for _, a := range list {
-		f := driver.Finding{Check: "alarms", Level: driver.Problem, Text: fmt.Sprintf("member %x has raised the alarm %v", a.MemberID, a.Alarm), Do: "see: etcdctl alarm list"}
+		f := driver.Finding{Check: "alarms", Level: driver.Problem, Text: fmt.Sprintf("member %x has raised the alarm %v", a.MemberID, a.Alarm), Do: "etcdctl alarm list"}
 		if a.Alarm == pb.AlarmType_NOSPACE {
 			f.Text += ": its database is full, and the cluster refuses to write"
 			f.Do = "etcdctl compact, etcdctl defrag, and then etcdctl alarm disarm"

@@ -27,7 +27,7 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 	return info, nil
 }
 
-// queue reads the keys of one name.
+// queue reads the queue of one name.
 func (s *store) queue(ctx context.Context, name string) (queue, error) {
 	if err := s.layout.check(name); err != nil {
 		return nil, &driver.Failure{Err: err, Lasting: true}
@@ -96,7 +96,7 @@ func (s *store) each(ctx context.Context, prefix string, f func(entry), opts ...
 	return nil
 }
 
-// Break implements driver.Store. It leaves word for the victim that goes with its etcd lease.
+// Break implements driver.Store. It puts the news for the client of the lease, bound to the etcd lease of the lease.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	for {
 		q, err := s.queue(ctx, name)

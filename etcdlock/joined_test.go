@@ -39,7 +39,7 @@ func TestJoinedBlindly(t *testing.T) {
 	}
 	g := take(t, openStore(t, m.url()), slot())
 	s := openStore(t, m.url())
-	through(s, blind{s.kv})
+	through(s, blind{kvOf(s)})
 	req := slot()
 	req.Queue = true
 	ans, err := s.Ask(t.Context(), req)

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/client/v3/concurrency"
-
 	"github.com/pawl-go/pawl"
 )
 
@@ -51,24 +49,18 @@ func kept(t testing.TB, c *pawl.Client, name string) (last pawl.Token) {
 }
 
 // TestKeepIdle: what nobody uses costs its client no request, and others get it as soon as
-// they ask, also programs with another library that wait.
+// they ask.
 func TestKeepIdle(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	const ttl = 10 * time.Minute // a waiter looks by itself after a third
-	url := m.url() + "?pattern=/locks/*"
-	c, other := openClient(t, url, ttl), openClient(t, url, ttl)
-	mutex := concurrency.NewMutex(otherSession(t, m), "/locks/kept")
+	c, other := openClient(t, m.url(), ttl), openClient(t, m.url(), ttl)
 	for what, call := range map[string]func() (release func(context.Context) error, token pawl.Token, err error){
 		"Acquire": func() (func(context.Context) error, pawl.Token, error) {
 			return got(other.Acquire(t.Context(), "kept"))
 		},
 		"TryAcquire": func() (func(context.Context) error, pawl.Token, error) {
 			return got(other.TryAcquire(t.Context(), "kept"))
-		},
-		"Mutex": func() (func(context.Context) error, pawl.Token, error) {
-			err := mutex.Lock(t.Context())
-			return mutex.Unlock, 1 << 62, err
 		},
 	} {
 		// A busy machine may take longer than TryAcquire asks.

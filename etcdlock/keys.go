@@ -15,37 +15,34 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Names of what is in the store; docs/etcd-protocol.md is the contract with
-// others.
+// Parts of keys. docs/etcd-protocol.md is the contract with other implementations.
 const (
 	lockPart   = "lock/"
 	clientPart = "client/"
 	brokenPart = "broken/"
 )
 
-// Kinds, as they are in keys: so that the keys of all that are not shared are one
-// range, and so are those of one name.
+// Kinds in keys. The keys of all leases of a name are one range, and so are the keys of all that are not shared.
 const (
 	kindShared    = "r"
-	kindSlots     = "s" // followed by their number
+	kindSlots     = "s" // followed by the number of slots
 	kindExclusive = "x"
 )
 
 var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 var unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
 
-// escape makes name a part of a key without a slash, so that the keys of one
-// name are never among those of another. The escaped form of a beginning is the
-// beginning of the escaped form.
+// escape makes name a part of a key, without a slash: the keys of one name are never among the keys of another. The
+// escaped form of a prefix is a prefix of the escaped form.
 func escape(name string) string { return escaper.Replace(name) }
 
-// all is the range of all keys of the name.
+// all returns the range of all keys of the name.
 func (p place) all() (from, to string) { return p.dir, p.dir[:len(p.dir)-1] + "0" }
 
-// unshared is the range of those that are not shared.
+// unshared returns the range of the keys of leases that are not shared.
 func (p place) unshared() (from, to string) { return p.dir + kindSlots, p.dir + "y" }
 
-// rivals is the range of the keys that can be in the way of req.
+// rivals returns the range of the keys that can be in the way of req.
 func (p place) rivals(req *driver.Request) (from, to string) {
 	if req.Shared {
 		return p.unshared()
@@ -53,10 +50,9 @@ func (p place) rivals(req *driver.Request) (from, to string) {
 	return p.all()
 }
 
-// key is the key of an attempt. It is named after the etcd lease that backs it, which
-// serves many attempts: etcd remembers each key that there ever was until it is
-// compacted, and looks through them when it looks for those in the way. Keys named after
-// leases would make each slower than the one before.
+// key returns the key of an attempt. It is named after the etcd lease, which serves many attempts. etcd remembers deleted
+// keys until it compacts its history, and reads them when it compares the keys of a name: with a new key for each lease,
+// each would be slower than the last.
 func (p place) key(req *driver.Request, backing clientv3.LeaseID) string {
 	kind := kindExclusive
 	switch {
@@ -68,21 +64,20 @@ func (p place) key(req *driver.Request, backing clientv3.LeaseID) string {
 	return p.dir + kind + "/" + hex(int64(backing))
 }
 
-// hex is the id of an etcd lease in keys, as etcdctl writes it.
+// hex returns the id of an etcd lease as etcdctl writes it.
 func hex(backing int64) string { return strconv.FormatInt(backing, 16) }
 
 // entry is one key of a name: a holder or a waiter.
 type entry struct {
 	name, kind string
-	named      string // the etcd lease after which the key is named
+	named      string // the key is named after this etcd lease
 	shared     bool
 	slots      int
 	kv         *mvccpb.KeyValue
 	record     record // if it was read
 }
 
-// parse reads a key and its value, if it was asked for. Whatever is no key of
-// ours is left out, by ok.
+// parse reads a key, and its value if there is one. ok is false for keys that are not of leases.
 func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	name, kind, backing, ok := s.layout.split(string(kv.Key))
 	if !ok {
@@ -90,12 +85,12 @@ func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	}
 	e = entry{name: name, kind: kind, named: backing, kv: kv}
 	if kind == "" {
-		// A session has one key for all its leases of a name, so that alone says not which.
+		// A session of that library uses one key for all its leases of a name.
 		e.record.Who, e.record.Lease = "a client of another library", backing+"-"+strconv.FormatInt(kv.CreateRevision, 10)
 		return e, true
 	}
 	if len(kv.Value) > 0 {
-		_ = json.Unmarshal(kv.Value, &e.record) // what cannot be read is shown as nobody
+		_ = json.Unmarshal(kv.Value, &e.record) // without a record the holder has no name
 	}
 	e.record.Lease = cmp.Or(e.record.Lease, backing)
 	n, isSlots := strings.CutPrefix(e.kind, kindSlots)
@@ -125,8 +120,8 @@ type record struct {
 	Client   string `json:"client"` // the participant
 	Lease    string `json:"lease"`
 	Since    int64  `json:"since"`              // when it was put, in µs since 1970 by its client's clock
-	Acquired int64  `json:"acquired,omitempty"` // when it was granted, likewise; 0: at once, or it has waited and not been renewed yet
-	Keeps    bool   `json:"keeps,omitempty"`    // its client may keep it when nobody uses it; see recall
+	Acquired int64  `json:"acquired,omitempty"` // when a waiter was granted the name; written by the first renewal
+	Keeps    bool   `json:"keeps,omitempty"`    // the client may keep the lease when nobody uses it; see askBack
 	// Holds are the leases that it holds while it waits.
 	Holds []driver.Hold `json:"holds,omitempty"`
 }
@@ -145,13 +140,12 @@ func encode(v any) string {
 	return string(b)
 }
 
-// mark is the key that tells a participant when one of its leases is gone. Named is the etcd lease after which the
-// lease's key is named.
+// mark returns the mark of a lease; see listen. The key of the lease is named after the etcd lease named.
 func (s *store) mark(client, named string) string {
 	return s.prefix + clientPart + client + "/" + named
 }
 
-// brokenKey is where the victim of Break learns who did it.
+// brokenKey returns the key that tells the client of a broken lease who broke it.
 func (s *store) brokenKey(lease string) string { return s.prefix + brokenPart + lease }
 
 // news is the value of a brokenKey.
@@ -160,7 +154,7 @@ type news struct {
 	Why string         `json:"why,omitempty"`
 }
 
-// seconds returns a TTL as etcd counts it, never shorter.
+// seconds returns a TTL in seconds, as etcd counts, rounded up.
 func seconds(ttl time.Duration) int64 {
 	return int64((ttl + time.Second - 1) / time.Second)
 }

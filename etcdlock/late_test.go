@@ -18,10 +18,11 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// through makes the requests of s that are not about etcd leases go through kv.
-func through(s *half, kv pb.KVClient) {
-	s.kv, s.client.KV = kv, clientv3.NewKVFromKVClient(kv, s.client)
-}
+// kvOf returns what s asks about keys through.
+func kvOf(s *half) pb.KVClient { return pb.NewKVClient(s.client.ActiveConnection()) }
+
+// through makes the requests of s about keys go through kv.
+func through(s *half, kv pb.KVClient) { s.client.KV = clientv3.NewKVFromKVClient(kv, s.client) }
 
 // cutReplies is a client whose n-th transaction or deletion is carried out, and its
 // answer lost with the connection.
@@ -55,7 +56,7 @@ func eating(t *testing.T, m *member, n int) *half {
 	t.Helper()
 	link := drivertest.NewLink(t, m.Addr)
 	s := openStore(t, "etcd://"+link.Addr())
-	through(s, &cutReplies{KVClient: s.kv, link: link, next: n})
+	through(s, &cutReplies{KVClient: kvOf(s), link: link, next: n})
 	return s
 }
 
@@ -283,7 +284,7 @@ func TestLateRejoin(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, startServer(t).url())
 	release(t, take(t, s, request("other")))
-	kv := &heldBack{KVClient: s.kv, hold: true}
+	kv := &heldBack{KVClient: kvOf(s), hold: true}
 	through(s, kv)
 	g, err := s.Acquire(t.Context(), request("deploy"))
 	if err != nil || kv.late == nil {
@@ -298,25 +299,35 @@ func TestLateRejoin(t *testing.T) {
 	nothingLeft(t, s)
 }
 
-// TestLateRewrite: the transaction by which Renew binds the key to another etcd
-// lease, sent as it was built, but after a later one that the client trusts. If it
-// had an effect the key would go with an etcd lease that nobody keeps alive.
+// TestLateRewrite: the transaction by which Renew binds the key to another etcd lease is carried out late, after renewals
+// that the client trusts. If it had an effect the key would go with an etcd lease that nobody keeps alive.
 func TestLateRewrite(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, startServer(t).url())
-	g := take(t, s, requestFor("deploy", 30*time.Second))
-	kv := &heldBack{KVClient: s.kv, hold: true}
-	through(s, kv)
-	if since, err := g.Renew(t.Context(), time.Minute); err == nil || kv.late == nil {
-		t.Fatalf("Renew = %v, %v; want no answer", since, err)
+	for _, next := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute} {
+		req := requestFor("deploy", 30*time.Second)
+		g := take(t, s, req)
+		kv := &heldBack{KVClient: kvOf(s), hold: true}
+		through(s, kv)
+		if since, err := g.Renew(t.Context(), time.Minute); err == nil || kv.late == nil {
+			t.Fatalf("Renew = %v, %v; want no answer", since, err)
+		}
+		for range 2 {
+			if _, err := g.Renew(t.Context(), next); err != nil {
+				t.Fatalf("Renew for %v = %v", next, err)
+			}
+		}
+		if resp, err := kv.late(); err != nil || resp.Succeeded {
+			t.Errorf("the late write: %v, %v; want it without effect", resp, err)
+		}
+		if _, err := g.Renew(t.Context(), next); err != nil {
+			t.Errorf("Renew for %v after the late write = %v", next, err)
+		}
+		if b := keysOf(t, s, req)[0]; g.backing.time() < next || b.Lease != int64(g.backing.id) {
+			t.Errorf("the key is bound to %x; want an etcd lease of %v: %+v", b.Lease, next, g.backing)
+		}
+		release(t, g)
 	}
-	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	if resp, err := kv.late(); err != nil || resp.Succeeded {
-		t.Errorf("the late write: %v, %v; want it without effect", resp, err)
-	}
-	release(t, g)
 	nothingLeft(t, s)
 }
 
@@ -378,7 +389,7 @@ func (k *lateDelete) DeleteRange(ctx context.Context, in *pb.DeleteRangeRequest,
 func TestLateRelease(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, startServer(t).url())
-	kv := &lateDelete{KVClient: s.kv}
+	kv := &lateDelete{KVClient: kvOf(s)}
 	through(s, kv)
 	g := take(t, s, request("deploy"))
 	if err := g.Release(t.Context()); !errors.Is(err, driver.ErrUncertain) {
@@ -397,26 +408,21 @@ func TestLateRelease(t *testing.T) {
 	nothingLeft(t, s)
 }
 
-// TestExtendAfterRenewal: an etcd lease that an Extend without an answer has left behind does not
-// replace one that was renewed since: the lease is trusted from the renewal on, with the longer TTL.
-func TestExtendAfterRenewal(t *testing.T) {
+// TestStreamsEnd: streams on which keepalives were sent end with their server, and that of a later keepalive is another.
+func TestStreamsEnd(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	s := openStore(t, m.url())
-	g := take(t, s, requestFor("job", time.Minute))
-	left, err := s.grantBacking(t.Context(), 120)
-	if err != nil {
+	g := take(t, s, request("deploy"))
+	if err := keepAlive(t, s, g); err != nil {
 		t.Fatal(err)
 	}
-	g.renewing.Lock()
-	g.next = left // of the Extend
-	g.renewing.Unlock()
-	renewed, err := g.Renew(t.Context(), time.Minute)
-	if err != nil {
+	m.restart()
+	if _, err := s.queue(t.Context(), "deploy"); err != nil { // there is a connection again
 		t.Fatal(err)
 	}
-	if since, err := g.Renew(t.Context(), 2*time.Minute); err != nil || since < renewed || g.backing.id == left.id {
-		t.Errorf("Extend = %v, %v, bound to the lease of before: %v; want one that is trusted after %v, the last renewal",
-			since, err, g.backing.id == left.id, renewed)
+	if err := keepAlive(t, s, g); err != nil {
+		t.Errorf("a keepalive after a restart of the server = %v", err)
 	}
+	release(t, g)
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// layout is where the keys of locks are. Those of one name begin with head, the name, tail and a
-// slash. What follows it is KIND/BACKING, or, of etcd's concurrency package, BACKING alone: its
-// locks take the key that was created first for the holder's, as ours do, whatever its name is.
+// layout says where the keys of locks are. A key is head, the name, tail, a slash, and KIND/BACKING. The keys of etcd's
+// concurrency package end in BACKING alone. That package, too, takes the key that was created first for the holder's,
+// whatever its name is.
 type layout struct {
 	head, tail string
 	mixed      bool // there may be keys of the concurrency package
 }
 
-// newLayout returns that of a pattern, and without one that of our own keys.
+// newLayout returns the layout of a pattern, or of pawl's own keys if pattern is empty.
 func newLayout(prefix, pattern string) (layout, error) {
 	if pattern == "" {
 		return layout{head: prefix + lockPart}, nil
@@ -41,7 +41,7 @@ type place struct {
 
 func (l layout) place(name string) place { return place{l.head + escape(name) + l.tail + "/"} }
 
-// check returns why there can be no lease on name: the key of the other library has it as it is.
+// check returns why there can be no lease on name. With a pattern a name is not escaped, as the other library does not.
 func (l layout) check(name string) error {
 	if l.mixed && escape(name) != name {
 		return storekit.OfKind(errors.ErrUnsupported, fmt.Errorf("etcdlock: name %q: with a Pattern it cannot have / or %%", driver.Shorten(name)))
@@ -49,7 +49,7 @@ func (l layout) check(name string) error {
 	return nil
 }
 
-// split takes a key apart. One without a kind is of the other library.
+// split returns the parts of a key. The keys of the other library have no kind.
 func (l layout) split(key string) (name, kind, backing string, ok bool) {
 	rest, ok := strings.CutPrefix(key, l.head)
 	name, rest, there := strings.Cut(rest, l.tail+"/")

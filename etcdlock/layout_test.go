@@ -126,7 +126,7 @@ func TestPatternIsForOneKind(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	c := openClient(t, m.url()+"?pattern=/locks/*", time.Minute)
-	for _, opt := range []pawl.Option{pawl.Shared(), pawl.Slots(2)} {
+	for _, opt := range []pawl.Option{pawl.Shared(), pawl.Slots(2), pawl.KeepIdle(time.Second)} {
 		if _, err := c.TryAcquire(t.Context(), "deploy", opt); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("TryAcquire(%v) = %v; want ErrUnsupported", opt, err)
 		}

@@ -3,7 +3,6 @@
 package etcdlock
 
 import (
-	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -14,39 +13,35 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// lease is what the cluster has of one lease, held or waited for, or may have. It is the Handle of what
-// was granted.
+// lease is what the cluster has, or may have, of a lease that is held or waited for. It is the Handle of the Answer.
 type lease struct {
 	s        *store
 	id, name string
-	ttl      time.Duration // that it was asked for with
+	ttl      time.Duration // of the request
 	place    place
 	key      string
-	named    clientv3.LeaseID // after which the key is named
+	named    clientv3.LeaseID // the key is named after it
 	alone    bool             // exclusive
-	after    int64            // the revision of the cluster before the key was put, as far as it was known
-	rev      int64            // create revision of the key; 0 until it is known to be there
-	held     bool             // it has been granted
+	after    int64            // a revision of the cluster before the key was put
+	rev      int64            // create revision of the key; 0 until it is known to exist
+	held     bool             // the lease was granted
 	waited   bool
 	sight    *sight
 
-	fresh bool // the cluster has just said that the etcd lease is there
+	fresh bool // the cluster has just answered for the etcd lease
 
-	renewing sync.Mutex // guards the fields below; see rewrite
+	renewing sync.Mutex // guards the fields below
 	backing  *backing
 	flights  int            // under way
-	writes   int            // how often rewrite has begun
-	told     driver.Instant // what a renewal has returned last
-	next     *backing       // of a rewrite that has failed
-	dirty    bool           // a write that binds the key to another etcd lease has an unknown outcome
-	shown    bool           // the record says when it was acquired, or will soon
+	told     driver.Instant // what the last renewal returned
+	next     *backing       // a write without an answer binds the key to it; see rewrite
+	shown    bool           // the record has the time of the grant, or show is under way
 
-	// store.mu guards what follows.
+	// store.mu guards the fields below.
 	record record
-	deaf   context.CancelFunc // ends overhear; nil unless its client may keep the lease
-	asked  bool               // a release was sent whose answer did not come
-	ended  error              // it has
-	spared bool               // its etcd lease may be another's by now
+	asked  bool  // a release had no answer
+	ended  error // why the lease has ended, or nil
+	spared bool  // another lease may have its etcd lease
 }
 
 // over returns why the lease has ended, or nil.
@@ -56,12 +51,12 @@ func (l *lease) over() error {
 	return l.ended
 }
 
-// answer is that of a lease that holds its name.
+// answer returns the answer of a lease that holds its name.
 func (l *lease) answer(since driver.Instant) driver.Answer {
 	ans := driver.Answer{Granted: true, Token: tokenOf(l.rev), Waited: true, Since: since, Session: l.s}
 	if l.alone {
-		// Nobody waited for a name that was free. Of those who have come behind a waiter its looks say nothing.
-		ans.Spare, ans.Waited = reserved, l.deaf == nil || l.waited
+		// A name that was free had no waiters. A waiter does not know whether others wait behind it.
+		ans.Spare, ans.Waited = reserved, !l.record.Keeps || l.waited
 	}
 	return ans
 }
@@ -76,7 +71,7 @@ func (l *lease) check(own, broken []*mvccpb.KeyValue) error {
 	return lost
 }
 
-// lossIn reads the news of the end of a lease.
+// lossIn returns why a lease has ended, from the news of a break.
 func lossIn(broken []*mvccpb.KeyValue) *driver.LostError {
 	lost := &driver.LostError{Reason: driver.Gone}
 	if len(broken) == 1 {

@@ -4,19 +4,20 @@ package etcdlock
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"strings"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
-// listen starts the listener, if it does not run yet, for what happens after a revision. store.mu is held.
+// listen starts the listener, unless it runs, for what happens after a revision. store.mu is held.
 //
-// Each lease has a mark, among those of its participant, which goes when its etcd lease
-// does, and when it is broken. So one watch tells a participant
-// which of its leases may have ended without it. It is quicker than the next renewal, and
-// nothing depends on it. A lease that is released leaves the mark there for the next.
+// Each lease has a mark, a key among the marks of its client. etcd deletes it when the etcd lease ends, Break deletes it,
+// and askBack puts it again. So one watch tells a client which of its leases may have ended, and which others want. The
+// next renewal finds out as well, but later. A lease that is released leaves its mark to the next lease.
 func (s *store) listen(rev int64) {
 	if s.ear || s.ctx.Err() != nil {
 		return
@@ -30,34 +31,45 @@ func (s *store) listen(rev int64) {
 	})
 }
 
-// hear watches the marks from a revision until that fails. From now on, which is 0, what was before is missed.
+// hear watches the marks from a revision on until the watch fails. If rev is 0, it begins now, and events may have been
+// missed.
 func (s *store) hear(rev int64) {
-	marks := s.prefix + clientPart + s.id + "/"
-	// Cancelled if it ends, so that the client forgets it.
+	marks := s.mark(s.id, "")
+	// Without the cancel the client would keep the watch.
 	ctx, cancel := context.WithCancel(s.watching(s.ctx))
 	defer cancel()
-	for resp := range s.client.Watch(ctx, marks, clientv3.WithPrefix(), clientv3.WithRev(rev), clientv3.WithCreatedNotify(), clientv3.WithFilterPut()) {
-		names := make(map[string]bool)
-		s.mu.Lock()
-		for _, ev := range resp.Events {
-			if l := s.backed[markOf(marks, ev.Kv)]; l != nil {
-				names[l.name] = true
-			}
-		}
-		for _, l := range s.backed {
-			if resp.Created && rev == 0 {
-				names[l.name] = true
-			}
-		}
-		s.mu.Unlock()
-		if len(names) > 0 {
-			s.tell(missed(names))
+	for resp := range s.client.Watch(ctx, marks, clientv3.WithPrefix(), clientv3.WithRev(rev), clientv3.WithCreatedNotify()) {
+		for _, e := range s.heard(marks, resp, resp.Created && rev == 0) {
+			s.tell(e)
 		}
 	}
 }
 
-// markOf returns the etcd lease that a key marks.
-func markOf(marks string, kv *mvccpb.KeyValue) clientv3.LeaseID {
-	id, _ := strconv.ParseInt(strings.TrimPrefix(string(kv.Key), marks), 16, 64) // 0 is none
-	return clientv3.LeaseID(id)
+// heard returns what a response says of the leases of this client.
+func (s *store) heard(marks string, resp clientv3.WatchResponse, all bool) (events []driver.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := make(map[string]bool)
+	for _, ev := range resp.Events {
+		id, _ := strconv.ParseInt(strings.TrimPrefix(string(ev.Kv.Key), marks), 16, 64) // 0 is none
+		l := s.backed[clientv3.LeaseID(id)]
+		if l == nil {
+			continue
+		}
+		var w want
+		if ev.Type == clientv3.EventTypeDelete {
+			names[l.name] = true
+		} else if json.Unmarshal(ev.Kv.Value, &w) == nil && w.Lease == l.id {
+			events = append(events, driver.Event{Kind: driver.Wanted, Name: l.name, Lease: l.id, Waits: w.Waits})
+		}
+	}
+	for _, l := range s.backed {
+		if all {
+			names[l.name] = true
+		}
+	}
+	if len(names) > 0 {
+		events = append(events, driver.Event{Kind: driver.Missed, Concerns: func(name string) bool { return names[name] }})
+	}
+	return events
 }

@@ -10,18 +10,17 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// looked is what a waiter has seen.
+// looked is what a look of a waiter has found.
 type looked struct {
 	rev   int64
 	term  uint64
-	rival *entry // that is in the way; nil if the name is ours
-	// Slots of which there are too many before us: their keys, and how few of them
-	// must be left.
+	rival *entry // in the way; nil if the lease holds the name
+	// If too many slots are before the waiter: their keys, and how many may be left when it looks again.
 	keys   map[string]bool
 	enough int
 }
 
-// look finds who is in the way, in one linearizable read.
+// look finds the key in the way, in one linearizable read.
 func (l *lease) look(ctx context.Context, req *driver.Request) (*looked, error) {
 	for before := l.rev; ; {
 		resp, err := l.read(ctx, req, before)
@@ -50,27 +49,25 @@ func (l *lease) look(ctx context.Context, req *driver.Request) (*looked, error) 
 			seen.rival = &q[0]
 			return seen, nil
 		}
-		before = others[0].CreateRevision // no key of ours: look further
+		before = others[0].CreateRevision // a key of another program
 	}
 }
 
-// read asks for the own key, and for the last in the way that was created before a
-// revision; for slots, for all.
+// read reads the own key, and the last key in the way that was created before a revision; for slots, all of them.
 func (l *lease) read(ctx context.Context, req *driver.Request, before int64) (*clientv3.TxnResponse, error) {
 	ctx, cancel := l.s.request(ctx)
 	defer cancel()
 	from, to := l.place.rivals(req)
-	opts := []clientv3.OpOption{clientv3.WithRange(to), clientv3.WithMaxCreateRev(before - 1)}
+	order, limit := clientv3.SortDescend, int64(1)
 	if req.Slots > 0 {
-		opts = append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithKeysOnly())
-	} else {
-		opts = append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
+		order, limit = clientv3.SortAscend, 0
 	}
+	opts := []clientv3.OpOption{clientv3.WithRange(to), clientv3.WithMaxCreateRev(before - 1), clientv3.WithSort(clientv3.SortByCreateRevision, order), clientv3.WithLimit(limit)}
 	return l.s.client.Txn(ctx).Then(clientv3.OpGet(l.key, clientv3.WithKeysOnly()), clientv3.OpGet(from, opts...)).Commit()
 }
 
-// slots finds who is in the way of one of n slots: the last that cannot hold it
-// together with us, or all before us if they are too many.
+// slots finds what is in the way of one of n slots: the last lease of another kind, or all slots before it if they are too
+// many.
 func (l *looked) slots(q queue, n int) {
 	for i := len(q) - 1; i >= 0; i-- {
 		if q[i].slots != n {

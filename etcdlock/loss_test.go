@@ -162,7 +162,7 @@ func TestTokensGrow(t *testing.T) {
 func TestExtend(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	a, b := eating(t, m, 3), openStore(t, m.url()) // after the read
+	a, b := eating(t, m, 2), openStore(t, m.url())
 	const short, long = 5 * time.Second, time.Minute
 	g := take(t, a, requestFor("deploy", short))
 	if since, err := g.Renew(t.Context(), long); err == nil || errors.Is(err, driver.ErrLost) {
@@ -185,35 +185,6 @@ func TestExtend(t *testing.T) {
 	}
 	release(t, g)
 	nothingLeft(t, b)
-}
-
-// TestLateExtend: the transaction that binds the key to another etcd lease is
-// carried out late, after renewals that the client trusts. It must have no effect.
-func TestLateExtend(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	s := openStore(t, m.url())
-	req := requestFor("deploy", 30*time.Second)
-	g := take(t, s, req)
-	// The late one, as rewrite sends it, to an etcd lease that nobody keeps alive.
-	dead, err := s.grantBacking(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mod := keysOf(t, s, req)[0].ModRevision
-	g.dirty = true // as rewrite leaves it
-	if _, err := g.Renew(t.Context(), 30*time.Second); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := s.client.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(g.key), "=", mod)).
-		Then(clientv3.OpPut(g.key, "late", clientv3.WithLease(dead.id))).Commit()
-	if err != nil || resp.Succeeded {
-		t.Errorf("the late write: %v, %v; want it without effect", resp, err)
-	}
-	if _, err := g.Renew(t.Context(), 30*time.Second); err != nil {
-		t.Errorf("Renew = %v", err)
-	}
-	release(t, g)
 }
 
 // TestAcquiredTime: when a waiter got the name is known after its first renewal.

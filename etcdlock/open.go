@@ -17,7 +17,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -29,27 +28,27 @@ import (
 type Options struct {
 	pawl.Options
 
-	// Prefix begins every key; "pawl/" unless set. Clients with the same prefix on
-	// the same cluster exclude each other. No prefix should begin with another.
+	// Prefix begins every key. The default is "pawl/". Clients with the same prefix
+	// exclude each other. No prefix should begin with another.
 	Prefix string
 
 	// Pattern, such as /locks/*, is where the keys of a lock are, with one * for the name;
 	// PREFIXlock/* unless set. Set it while programs lock with the Mutex of etcd's concurrency
 	// package, or with etcdctl lock: concurrency.NewMutex(session, "/locks/deploy") and the
 	// name deploy then exclude each other. All clients must have the same Pattern: nothing
-	// compares them. With a Pattern all leases are exclusive, and names have neither / nor %.
-	// See docs/migrating.md.
+	// compares them. With a Pattern all leases are exclusive, KeepIdle is an error, and names have
+	// neither / nor %. See docs/migrating.md.
 	Pattern string
 
-	// Username and Password are sent to the cluster if the URL has none. Without a
-	// password here, in the URL or in a file, that in $PAWL_ETCD_PASSWORD is used.
+	// Username and Password log the client in. The default is no user. If there is a user
+	// and no password, neither here, in the URL nor in a file, it is read from $PAWL_ETCD_PASSWORD.
 	Username, Password string
 
-	// TLS is the configuration for etcds URLs. Nil trusts the authorities that the
-	// system trusts.
+	// TLS is the configuration for etcds URLs. The default trusts the authorities
+	// that the system trusts.
 	TLS *tls.Config
 
-	// ConnectTimeout bounds the making of a connection; 5 s unless set.
+	// ConnectTimeout bounds each attempt to connect. The default is 5 s.
 	ConnectTimeout time.Duration
 }
 
@@ -60,25 +59,25 @@ const (
 	passwordEnv    = "PAWL_ETCD_PASSWORD"
 )
 
-// Open returns a client of the cluster at url, which is one of
+// Open returns a client of the cluster at url. The URL is one of
 //
 //	etcd://[user[:password]@]host[:port][,host[:port]…][/prefix]
 //	etcds://…                                                     with TLS
 //
-// with the parameters pattern, connect_timeout, password_file, ca_file, cert_file, key_file,
-// server_name. It connects, for at most ConnectTimeout and until ctx ends. If the cluster is
-// unavailable at that moment, the client connects when it is used: see pawl.Client.Ping. Any other
-// error, such as that the user lacks rights, says what to do. No error contains the password.
+// with the parameters pattern, connect_timeout, password_file, ca_file, cert_file, key_file and
+// server_name. Open connects, for at most ConnectTimeout. If the cluster is unavailable, Open succeeds,
+// and the client connects when it is used: see pawl.Client.Ping. Other errors, such as missing rights,
+// say what to do. No error contains the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return NewStore(ctx, url, opts) }, &opts.Options)
 }
 
-// New returns a pawl client that uses client, and never closes it. Its errors are
-// those of Open. Options that are about the connection are not used.
+// New returns a pawl client that uses client and never closes it. New ignores the options
+// of the connection.
 //
-// The client should connect again quickly: see grpc.WithConnectParams, whose delay
-// grows to two minutes unless told otherwise.
+// Configure client to reconnect quickly, with grpc.WithConnectParams: by default the delay
+// grows to two minutes.
 func New(client *clientv3.Client, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	return pawl.Connect(context.Background(), func(context.Context) (driver.Store, error) { return NewStoreFor(client, opts) }, &opts.Options)
@@ -95,7 +94,7 @@ func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, err
 	if err != nil {
 		return nil, err
 	}
-	s.where, s.links, s.session = where.hosts, &links{}, where.session()
+	s.where, s.links, s.session = where.hosts, &links{conns: make(map[*link]bool)}, where.session()
 	if s.client, err = clientv3.New(where.config(s)); err == nil {
 		err = s.start(ctx)
 	}
@@ -108,8 +107,7 @@ func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, err
 
 // NewStoreFor is NewStore for a client that the caller has made. The wire never closes it.
 func NewStoreFor(client *clientv3.Client, opts *Options) (driver.Store, error) {
-	// Some requests go past client.KV, so what wraps it, as package namespace does, would
-	// leave the holder's key and what is read of it in two places.
+	// Package namespace wraps KV, Watcher and Lease one by one. If one of them is not wrapped, waiters hear of no release.
 	if kv := clientv3.NewKV(client); reflect.TypeOf(client.KV) != reflect.TypeOf(kv) {
 		return nil, fmt.Errorf("etcdlock: the client's KV is a %T: use a client without a namespace, and write that into Prefix and Pattern", client.KV)
 	}
@@ -125,8 +123,7 @@ func NewStoreFor(client *clientv3.Client, opts *Options) (driver.Store, error) {
 	return s, nil
 }
 
-// orDefault returns a copy: a client may connect long after Open, and the caller may have changed
-// the options by then.
+// orDefault returns a copy, as a client may connect long after Open.
 func orDefault(opts *Options) *Options {
 	if opts == nil {
 		return &Options{}
@@ -141,6 +138,7 @@ func newStore(opts *Options) (*store, error) {
 		id:      strings.ToLower(rand.Text()),
 		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
 		connect: cmp.Or(opts.ConnectTimeout, defaultConnect),
+		streams: make(chan struct{}, maxStreams),
 		spares:  make(map[int64][]*backing),
 		backed:  make(map[clientv3.LeaseID]*lease),
 	}
@@ -162,7 +160,7 @@ func newStore(opts *Options) (*store, error) {
 	return s, nil
 }
 
-// start waits for a connection and asks whether the cluster answers us.
+// start waits for a connection, and checks that the cluster answers requests of this user.
 func (s *store) start(ctx context.Context) error {
 	rctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), s.connect)
 	defer cancel()
@@ -170,17 +168,17 @@ func (s *store) start(ctx context.Context) error {
 	if conn == nil {
 		return fmt.Errorf("a client without a connection: %w", errors.ErrUnsupported)
 	}
-	s.backings, s.kv = pb.NewLeaseClient(conn), pb.NewKVClient(conn)
+	s.backings = pb.NewLeaseClient(conn)
 	for state := connectivity.Idle; s.links != nil && state != connectivity.Ready; state = conn.GetState() {
-		if state == connectivity.TransientFailure { // of all members, if there are several
-			return s.refusal(ctx, s.dialError(rctx, conn))
+		if state == connectivity.TransientFailure { // of all members
+			return s.refusal(ctx, s.dialError(rctx))
 		}
 		conn.Connect()
 		if !conn.WaitForStateChange(rctx, state) {
 			break
 		}
 	}
-	if s.session != nil { // the first request tells whether the password is right
+	if s.session != nil { // the first login says whether the password is right
 		if err := s.session.renew(rctx, conn, 0, nil); err != nil {
 			return s.refusal(ctx, err)
 		}
@@ -203,23 +201,12 @@ func (s *store) refusal(ctx context.Context, err error) error {
 	return ctx.Err()
 }
 
-// throughProxy reports whether an etcd grpc-proxy answers. One that has an address to advertise,
-// which it has unless told otherwise, is its own only member, and names no cluster.
+// throughProxy reports whether an etcd grpc-proxy answers. With an address to advertise, which is the default, it lists
+// itself as the only member, and names no cluster.
 //
-// It sends keepalives of its own and answers ours with the next answer to one of them, which may have
-// been sent before. So trust would not count from our sending. And it goes on for a TTL after
-// the client has gone.
+// The proxy sends keepalives of its own, and answers ours with the next answer, which may be for an earlier keepalive. So
+// trust would not count from our sending. It also keeps a lease alive for a TTL after the client has gone.
 func (s *store) throughProxy(ctx context.Context) bool {
-	resp, err := pb.NewClusterClient(s.client.ActiveConnection()).MemberList(ctx, new(pb.MemberListRequest), callOptions...)
-	return err == nil && resp.Header == nil // an error says nothing: a user may lack the right
-}
-
-// dialError returns why there is no connection. A request that does not wait for
-// one is told.
-func (s *store) dialError(ctx context.Context, conn *grpc.ClientConn) error {
-	_, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(s.prefix)}, grpc.WaitForReady(false))
-	if err == nil { // it is there now
-		return errors.New("the connection was lost while it was being made: try again")
-	}
-	return errors.New(dialHint(errors.New(status.Convert(err).Message())))
+	resp, err := pb.NewClusterClient(s.client.ActiveConnection()).MemberList(ctx, new(pb.MemberListRequest), grpc.WaitForReady(true))
+	return err == nil && resp.Header == nil // on an error the user may lack the right
 }

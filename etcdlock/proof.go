@@ -12,16 +12,16 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// Many leases are renewed at once, and so they are asked for together: see storekit.Batch.
+// Reads of many renewals go together: see storekit.Batch.
 const (
 	fewReads = 8
-	// A transaction asks about so many leases, with two operations each; servers allow 128 unless told otherwise.
+	// A transaction reads so many leases, with two operations each. Servers allow 128 operations by default.
 	mostAsked = 32
-	// The member that has not answered for so long may be stuck.
+	// A member that does not answer for so long may hang.
 	lateRead = 100 * time.Millisecond
 )
 
-// question is whether a lease is there.
+// question asks whether a lease still exists.
 type question struct{ key, broken string }
 
 // proof is the answer.
@@ -30,9 +30,8 @@ type proof struct {
 	term      uint64
 }
 
-// prove reads the key of l, without its value, and the news of its end, in one
-// linearizable read that is sent after prove was called. It returns a *LostError if
-// the key is gone.
+// prove reads the key of l, without its value, and the news of a break, in a linearizable read that is sent after the call
+// began. It returns a *LostError if the key is gone.
 func (l *lease) prove(ctx context.Context) (*proof, error) {
 	p, err := l.s.proofs.Do(ctx, question{l.key, l.s.brokenKey(l.id)})
 	switch {
@@ -49,8 +48,7 @@ func (s *store) readOne(ctx context.Context, q question) (*proof, error) {
 	return p.Answer, p.Err
 }
 
-// readAll asks for all of them. It ends when none of the callers waits: an answer that takes long may come in time for
-// a lease with a long TTL.
+// readAll answers all questions. It has no time limit but its callers': a late answer is in time for a long TTL.
 func (s *store) readAll(ctx context.Context, all []question) []storekit.Reply[*proof] {
 	ops := make([]clientv3.Op, 0, 2*len(all))
 	for _, q := range all {

@@ -14,15 +14,14 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// maxShown is how many holders are looked at only to be shown.
+// maxShown is how many holders are read only to be shown.
 const maxShown = 16
 
-// queue is the keys of one name in the order of their creation. The holders
-// follow from them alone: the first, and those after it for as long as all can
-// hold it together.
+// queue has the keys of one name in the order of their creation. The first holds the name, with those after it as long as
+// all of them can hold it together.
 type queue []entry
 
-// readQueue makes a queue of keys that are in the order of their creation.
+// readQueue returns the queue of keys that are in the order of their creation.
 func (s *store) readQueue(kvs []*mvccpb.KeyValue) queue {
 	var q queue
 	for _, kv := range kvs {
@@ -45,7 +44,7 @@ func (q queue) holders() int {
 	return n
 }
 
-// find returns where in q the key is, or -1.
+// find returns the index of the key in q, or -1.
 func (q queue) find(key string) int {
 	return slices.IndexFunc(q, func(e entry) bool { return string(e.kv.Key) == key })
 }
@@ -76,8 +75,8 @@ func (q queue) inTheWay(req *driver.Request) error {
 	return &driver.HeldError{Info: q.info(req.Name)}
 }
 
-// endless returns an error for a key in the queue that no etcd lease ends: another program has made it, or somebody
-// by hand. Nobody is granted the name until it is deleted.
+// endless returns an error if a key in the queue has no etcd lease: another program made it, or somebody by hand. The
+// name cannot be granted until the key is deleted.
 func (q queue) endless() error {
 	i := slices.IndexFunc(q, func(e entry) bool { return e.kv.Lease == 0 })
 	if i < 0 {
@@ -87,7 +86,7 @@ func (q queue) endless() error {
 	return fmt.Errorf("etcdlock: %s; %s", text, do)
 }
 
-// endless says what is wrong with such a key, and what to do.
+// endless returns what is wrong with such a key, and what to do.
 func (e entry) endless() (text, do string) {
 	key := string(e.kv.Key)
 	return fmt.Sprintf("the key %q has no etcd lease and is of another program: the lock %q cannot be granted", key, e.name),
@@ -119,7 +118,7 @@ func (e entry) held() driver.Held {
 	}
 }
 
-// instant reads a time in a record.
+// instant returns a time of a record.
 func instant(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}

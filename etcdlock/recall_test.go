@@ -110,8 +110,8 @@ func TestKeepIdleBeforeTheWatch(t *testing.T) {
 	}
 }
 
-// TestKeepIdleAsk: to ask changes nothing of a lease but a revision: it ends when it should,
-// is renewed, also with a longer TTL, and can be broken.
+// TestKeepIdleAsk: to ask changes nothing of a lease: it ends when it should, is renewed, also with a longer TTL,
+// and can be broken.
 func TestKeepIdleAsk(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
@@ -132,8 +132,11 @@ func TestKeepIdleAsk(t *testing.T) {
 		}
 		e.hears(t)
 		is := keysOf(t, b, req)[0]
-		if string(is.Value) != string(was.Value) || is.Lease != was.Lease || is.CreateRevision != was.CreateRevision || is.ModRevision == was.ModRevision {
+		if string(is.Value) != string(was.Value) || is.Lease != was.Lease || is.ModRevision != was.ModRevision {
 			t.Errorf("an ask has made %+v of %+v", is, was)
+		}
+		if mark, err := b.client.Get(t.Context(), e.backing.mark); err != nil || len(mark.Kvs) != 1 || mark.Kvs[0].Lease != int64(e.backing.id) {
+			t.Errorf("the mark is bound to %+v, %v; want etcd lease %x", mark, err, int64(e.backing.id))
 		}
 		for _, ttl := range []time.Duration{time.Minute, 2 * time.Minute} {
 			e.forget()
@@ -151,8 +154,8 @@ func TestKeepIdleAsk(t *testing.T) {
 	}
 }
 
-// TestKeepIdleLateAsk: an ask that is carried out when the lease has ended makes no key, and
-// does not ask for the next one, which has the same key.
+// TestKeepIdleLateAsk: an ask that arrives when the lease has ended makes no key, and does not ask for the next
+// one, which has the same mark.
 func TestKeepIdleLateAsk(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
@@ -164,30 +167,15 @@ func TestKeepIdleLateAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	release(t, e)
-	b.askBack(t.Context(), q)
+	b.askBack(t.Context(), q[0], true)
 	nothingLeft(t, b)
 	next := keep(t, a, keepRequest("deploy"))
 	if next.key != e.key {
 		t.Fatalf("the next lease has the key %s; this shows nothing", next.key)
 	}
-	b.askBack(t.Context(), q)
+	b.askBack(t.Context(), q[0], true)
 	next.silent(t, b, "deploy")
 	release(t, next)
-}
-
-// TestKeepIdleAskBesideExtend: others ask between the read and the write of an Extend.
-func TestKeepIdleAskBesideExtend(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	a, b := openStore(t, m.url()), openStore(t, m.url())
-	e := keep(t, a, keepRequest("deploy"))
-	kv := &between{KVClient: a.kv}
-	kv.before = func() { kv.before = func() { refusedBy(t, b, "deploy") } }
-	through(a, kv)
-	if _, err := e.Renew(t.Context(), 2*time.Minute); err != nil || kv.before != nil {
-		t.Errorf("Renew = %v", err)
-	}
-	release(t, e)
 }
 
 // TestKeepIdleBehind: whoever is granted what others wait for is told so.

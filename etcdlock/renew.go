@@ -12,23 +12,20 @@ import (
 )
 
 const (
-	// maxProofs is how often a keepalive is repeated that could not be proven: the
-	// leader has changed in between.
+	// maxProofs is how often a renewal sends a keepalive. One that cannot be proven is repeated: the leader has changed.
 	maxProofs = 3
 	// maxFlights is how many renewals of a lease are under way at a time.
 	maxFlights = 4
 )
 
-// flight is a renewal that is under way: a keepalive, and the read that proves it. It goes on
-// when its caller has given up, and a later call returns what it has shown. So two round trips
-// may take longer than a call has time.
+// flight is a renewal under way: a keepalive, and the read that proves it. It goes on when its caller has given up, and
+// the next call returns its result. So the two round trips may take longer than a call has time.
 type flight struct {
-	done  chan struct{}
-	since driver.Instant // set before done is closed, as is err
-	err   error
+	done chan struct{}
+	err  error // set before done is closed
 }
 
-// Renew implements driver.Store. A ttl that no lease can have asks only whether the lease is there.
+// Renew implements driver.Store. A ttl below the least that a lease can have only asks whether the lease exists.
 func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (r driver.Renewal, err error) {
 	l, _ := ref.Handle.(*lease)
 	switch {
@@ -59,16 +56,15 @@ func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (r
 
 func (l *lease) renew(ctx context.Context, secs int64) (driver.Instant, error) {
 	l.renewing.Lock()
-	if secs > l.backing.seconds || l.dirty {
+	if secs > l.backing.seconds || l.next != nil {
 		defer l.renewing.Unlock()
-		l.writes++ // what is under way does not count any more: the key may be bound to another etcd lease
 		rctx, cancel := l.s.inTime(ctx, l.backing)
 		defer cancel()
-		since, err := l.rewrite(rctx, secs)
-		if err == nil {
-			l.told = since
+		if err := l.rewrite(rctx, secs); err != nil {
+			return 0, err
 		}
-		return since, err
+		l.told = l.backing.since
+		return l.told, nil
 	}
 	f := l.fly()
 	l.renewing.Unlock()
@@ -81,39 +77,36 @@ func (l *lease) renew(ctx context.Context, secs int64) (driver.Instant, error) {
 	}
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
-	if err == nil {
-		l.told = max(l.told, f.since)
-		return f.since, nil
+	since := l.backing.since
+	if err != nil && since <= l.told { // otherwise an earlier flight has ended well
+		return 0, err
 	}
-	if since := l.backing.since; since > l.told { // an earlier flight has arrived
-		l.told = since
-		return since, nil
-	}
-	return 0, err
+	l.told = since
+	return since, nil
 }
 
-// fly begins a flight. If there are too many it returns one that does not end. l.renewing is held.
+// fly begins a flight. If there are too many, it returns one that does not end. l.renewing is held.
 func (l *lease) fly() *flight {
 	f := &flight{done: make(chan struct{})}
 	if l.flights == maxFlights {
 		return f
 	}
-	b, writes, beside := *l.backing, l.writes, l.flights
+	b := *l.backing
 	l.flights++
 	if !l.s.background(func() {
 		ctx, cancel := l.s.within(l.s.ctx, b.time())
 		defer cancel()
-		err := l.verify(ctx, &b, beside)
+		f.err = l.verify(ctx, &b)
 		l.renewing.Lock()
 		defer l.renewing.Unlock()
 		l.flights--
-		switch {
-		case err == nil && l.writes != writes:
-			err = errUnproven
-		case err == nil && b.since > l.backing.since:
-			l.backing.since, l.backing.asked, l.backing.term = b.since, b.asked, b.term
+		switch now := l.backing; {
+		case f.err != nil:
+		case now.id != b.id || l.next != nil: // the key is bound to another etcd lease, or may be
+			f.err = errUnproven
+		case b.since > now.since:
+			now.since, now.asked, now.term = b.since, b.asked, b.term
 		}
-		f.since, f.err = b.since, err
 		close(f.done)
 	}) {
 		l.flights--
@@ -123,11 +116,10 @@ func (l *lease) fly() *flight {
 	return f
 }
 
-// verify renews b by a keepalive and proves it by a read. See backing. Beside is how many other
-// renewals of the lease are under way.
-func (l *lease) verify(ctx context.Context, b *backing, beside int) error {
+// verify renews b by a keepalive and proves it by a read. See backing.
+func (l *lease) verify(ctx context.Context, b *backing) error {
 	for range maxProofs {
-		err := b.keepAlive(ctx, l.s, beside)
+		err := b.keepAlive(ctx, l.s)
 		known := !unknownLease(err)
 		if err != nil && known {
 			return err
@@ -149,8 +141,7 @@ func (l *lease) proveInTime(ctx context.Context, b *backing) (*proof, error) {
 	return l.prove(ctx)
 }
 
-// inTime bounds a request of a renewal. An answer that takes longer than a third of the TTL
-// comes too late to keep a lease.
+// inTime bounds a request of a renewal. An answer that takes longer than a third of the TTL comes too late.
 func (s *store) inTime(ctx context.Context, b *backing) (context.Context, context.CancelFunc) {
 	return s.within(ctx, b.time()/3)
 }

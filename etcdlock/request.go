@@ -20,9 +20,8 @@ var (
 
 const ever time.Duration = math.MaxInt64
 
-// request bounds one request: without an end of its own it would wait for a dead
-// cluster for ever. A member that knows of no leader must say so at once. What the caller
-// sends along with requests of its own is not for the cluster.
+// request returns the context of one request. It ends in time if the cluster is dead. A member without a leader has to say
+// so at once. The metadata of the caller's context is not sent.
 func (s *store) request(ctx context.Context) (context.Context, context.CancelFunc) {
 	return s.within(ctx, requestTimeout)
 }
@@ -40,8 +39,8 @@ func (s *store) within(ctx context.Context, d time.Duration) (context.Context, c
 	}
 }
 
-// untold is a context whose deadline the server is not told: it might see it before us, and say so, and package
-// clientv3 would send the request once more.
+// untold hides a deadline from the server. The server could notice it first and answer so, and package clientv3 would
+// send the request once more.
 type untold struct{ context.Context }
 
 func (untold) Deadline() (time.Time, bool) { return time.Time{}, false }

@@ -3,89 +3,60 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
-// rewrite renews by writing the key anew, bound to a new etcd lease: with a longer TTL, or
-// because it is not certain which one the key is bound to. The key keeps its create
-// revision, and so its place and its token.
+// rewrite renews by writing the key anew, bound to a new etcd lease with a longer TTL. The key keeps its create
+// revision, and so its place and its token. l.renewing is held.
 //
-// A write whose answer is lost may be carried out late, and then bind the key to an
-// etcd lease that nobody keeps alive any more. So each is on condition that the key
-// has not changed since it was read. And after one of unknown outcome, nothing
-// but another write that has succeeded counts as a renewal: it makes the condition
-// of the late one false.
-func (l *lease) rewrite(ctx context.Context, secs int64) (driver.Instant, error) {
-	b, err := l.another(ctx, max(secs, l.backing.seconds))
-	if err != nil {
-		return 0, err
+// A write without an answer may have been carried out, or may be carried out later. Then l.next stays set, and only
+// another write to l.next counts as a renewal. Each write is on condition that the key is bound to l.backing: one of them
+// has an effect, and none after it.
+func (l *lease) rewrite(ctx context.Context, secs int64) error {
+	if l.next == nil {
+		b, err := l.s.grantBacking(ctx, max(secs, l.backing.seconds))
+		if err != nil {
+			return err
+		}
+		b.mark = l.backing.mark // bound to b by the write
+		l.next = b
 	}
+	b := l.next
+	resp, err := l.s.client.Txn(ctx).If(clientv3.Compare(clientv3.LeaseValue(l.key), "=", l.backing.id)).
+		Then(b.bind(l.key, l.encoded())...).Else(clientv3.OpGet(l.key, clientv3.WithKeysOnly())).Commit()
+	switch {
+	case unknownLease(err): // it has ended, so no write can bind the key to it
+		l.next = nil
+		return errUnproven
+	case err != nil:
+		return err
+	case !resp.Succeeded:
+		own := resp.Responses[0].GetResponseRange().Kvs
+		if len(own) == 0 || own[0].Lease != int64(b.id) {
+			_, err := l.prove(ctx)
+			return cmp.Or(err, errUnproven)
+		}
+	}
+	l.backing, l.next, l.shown, b.marked = b, nil, true, true
+	return nil
+}
+
+// encoded returns the value of the key.
+func (l *lease) encoded() string {
 	l.s.mu.Lock()
-	value := encode(&l.record)
-	l.s.mu.Unlock()
-	for range maxProofs {
-		p, err := l.prove(ctx)
-		if err != nil {
-			return 0, err
-		}
-		l.dirty = true
-		resp, err := l.s.txn(ctx, &pb.TxnRequest{
-			Compare: []*pb.Compare{{Key: []byte(l.key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: p.own[0].ModRevision}}},
-			Success: b.bind(l.key, value),
-		})
-		if err != nil {
-			return 0, err
-		}
-		if !resp.Succeeded { // others may have put it, see askBack
-			continue
-		}
-		l.dirty, l.shown, b.marked = false, true, true
-		l.backing, l.next = b, nil
-		if !b.proven(resp.Header.RaftTerm) {
-			err = l.verify(ctx, b, 0)
-		}
-		return b.since, err
-	}
-	return 0, errUnproven
+	defer l.s.mu.Unlock()
+	return encode(&l.record)
 }
 
-// another returns a new etcd lease, which takes the mark over. The one of a rewrite before, which has failed, will do
-// while most of its time is left: on a slow link there may be no time to ask for two.
-func (l *lease) another(ctx context.Context, secs int64) (*backing, error) {
-	if b := l.next; b != nil && b.seconds >= secs && driver.Now().Sub(b.since) < b.time()/3 && !l.newerThan(b) {
-		return b, nil
-	}
-	b, err := l.s.grantBacking(ctx, secs)
-	if err == nil {
-		b.mark, l.next = l.backing.mark, b
-	}
-	return b, err
-}
-
-// newerThan reports whether a renewal since b was granted may have been returned. The lease is trusted
-// from that renewal on, with the TTL of the next: b must not replace it, as it ends earlier.
-func (l *lease) newerThan(b *backing) bool { return max(l.told, l.backing.since) > b.since }
-
-// show writes the time of the grant into the record, which a waiter could not know when
-// it came. That is for people, so it is tried once, and nothing depends on it: a cluster without
-// space refuses it, and keeps leases alive all the same. The key stays bound to its etcd
-// lease, also if the write is carried out late.
+// show writes the time of the grant into the record. A waiter did not know it when it put the record. Only people read it,
+// so show tries once: a cluster without space refuses the write, and keeps leases alive. The key stays bound to its etcd
+// lease, even if the write is carried out late.
 func (l *lease) show() {
 	ctx, cancel := l.s.request(l.s.ctx)
 	defer cancel()
-	p, err := l.prove(ctx)
-	if err != nil {
-		return
-	}
-	l.s.mu.Lock()
-	value := encode(&l.record)
-	l.s.mu.Unlock()
-	_, _ = l.s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(l.key), "=", p.own[0].ModRevision)).
-		Then(clientv3.OpPut(l.key, value, clientv3.WithIgnoreLease())).Commit()
+	_, _ = l.s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(l.key), "=", l.rev)).
+		Then(clientv3.OpPut(l.key, l.encoded(), clientv3.WithIgnoreLease())).Commit()
 }

@@ -19,34 +19,31 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// session logs a client in, and in again when the cluster no longer accepts the token
-// that it has got for the password: JWTs expire after five minutes unless told
-// otherwise, others are forgotten with the member that gave them.
+// session logs a client in, and again when the cluster no longer accepts its token. JWTs expire, after five minutes by
+// default. A member that restarts forgets the other tokens.
 //
-// Package clientv3 does that, too, but shows the old token with the question for a new
-// one, and etcd 3.4 refuses that question because the token has expired; the client
-// answers by asking for a token. So it has no password here, and a login shows no token.
+// Package clientv3 logs in, too, but sends the old token with the request for a new one. etcd 3.4 refuses that request if
+// the token has expired. So clientv3 does not know the password, and a login sends no token.
 type session struct {
 	username, password string
 
 	mu     sync.Mutex // guards the fields below
 	token  string
-	serial int // of the token; 0: there has been none
+	serial int // counts the tokens
 	at     driver.Instant
-	login  *login // that is under way, or nil
+	login  *login // under way, or nil
 }
 
-// login is one that several requests may wait for.
+// login is a login under way. Several requests may wait for it.
 type login struct {
 	done chan struct{}
 	err  error // set before done is closed
 }
 
-// relogin is how soon after a login another one is tried: a server that accepts no
-// token, not even a fresh one, must not be kept busy with passwords.
+// relogin is the least time between two logins. To check a password is much work, and a server may refuse even new tokens.
 const relogin = time.Second
 
-// options let a connection show the token.
+// options make a connection send the token.
 func (s *session) options() []grpc.DialOption {
 	if s == nil {
 		return nil
@@ -54,7 +51,7 @@ func (s *session) options() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithPerRPCCredentials(s), grpc.WithChainUnaryInterceptor(s.intercept)}
 }
 
-// loggingIn is the key of a context of a request that shows no token.
+// loggingIn is the key of the context of a login, which sends no token.
 type loggingIn struct{}
 
 // GetRequestMetadata implements credentials.PerRPCCredentials.
@@ -75,8 +72,7 @@ func (s *session) current() (token string, serial int) {
 	return s.token, s.serial
 }
 
-// intercept makes one request, and makes it again if it was refused because of the token:
-// then the server has recorded nothing.
+// intercept sends a request, and once more if the server refuses the token: then the server has recorded nothing.
 func (s *session) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	_, serial := s.current()
 	err := invoke(ctx, method, req, reply, conn, opts...)
@@ -97,15 +93,13 @@ func stale(err error) bool {
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
-// fresh is the error of a token that was refused although it is new. Package clientv3
-// must not take it for one that passes.
+// fresh returns the error of a new token that the server refuses. Package clientv3 must not repeat the request.
 func fresh(err error) error {
 	return fmt.Errorf("with a new token: %w", rpctypes.Error(err))
 }
 
-// renew gets another token than that with the serial number given, which was refused.
-// The login goes on when ctx ends: to check a password takes a server longer than some
-// requests have.
+// renew replaces the token with the given serial number, which the server has refused. The login goes on when ctx ends: to
+// check a password may take longer than a request has.
 func (s *session) renew(ctx context.Context, conn *grpc.ClientConn, serial int, refused error) error {
 	s.mu.Lock()
 	if s.serial != serial {
@@ -131,11 +125,11 @@ func (s *session) renew(ctx context.Context, conn *grpc.ClientConn, serial int, 
 	}
 }
 
-// ask shows the password.
+// ask sends the password.
 func (s *session) ask(conn *grpc.ClientConn, l *login) {
 	ctx, cancel := context.WithTimeout(context.WithValue(withLeader, loggingIn{}, true), requestTimeout)
 	defer cancel()
-	resp, err := pb.NewAuthClient(conn).Authenticate(ctx, &pb.AuthenticateRequest{Name: s.username, Password: s.password}, callOptions...)
+	resp, err := pb.NewAuthClient(conn).Authenticate(ctx, &pb.AuthenticateRequest{Name: s.username, Password: s.password}, grpc.WaitForReady(true))
 	err = rpctypes.Error(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,9 +147,8 @@ func (s *session) ask(conn *grpc.ClientConn, l *login) {
 	close(l.done)
 }
 
-// watching returns a context for a watch. Those of one login share a stream, whose
-// token stays that with which it was opened: etcd 3.4 refuses new watches on it when that
-// has expired.
+// watching returns a context for a watch. Watches with equal metadata share a stream, and a stream keeps the token with
+// which it was opened. etcd 3.4 refuses new watches on it when that token has expired, so each login has its own stream.
 func (s *store) watching(ctx context.Context) context.Context {
 	ctx = clientv3.WithRequireLeader(ctx)
 	if s.session == nil {

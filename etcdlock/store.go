@@ -16,21 +16,19 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// store is the wire of one participant. It knows by which etcd leases those of its client are backed, and
-// decides nothing else about them.
+// store is the wire to one cluster. Of the leases of its client it knows the etcd leases.
 type store struct {
 	driver.Basic
 	client   *clientv3.Client
 	where    string        // the members, for people
-	links    *links        // of our own client; nil if it is the caller's
-	session  *session      // of our own client, if it has a user
+	links    *links        // nil if the client is the caller's
+	session  *session      // nil if the client is the caller's, or has no user
 	id       string        // of this participant
-	prefix   string        // of all keys but those of locks
-	layout   layout        // of those
+	prefix   string        // of all keys except the keys of locks
+	layout   layout        // of the keys of locks
 	connect  time.Duration // to make a connection
 	backings pb.LeaseClient
-	kv       pb.KVClient
-	pulses   [pulses]pulse
+	streams  chan struct{} // has one element for each keepalive under way
 	term     atomic.Uint64 // a raft term that an answer to a read has named; see beat
 	rev      atomic.Int64  // the greatest revision that an answer has named; see placed
 	proofs   storekit.Batch[question, *proof]
@@ -38,12 +36,13 @@ type store struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	work   sync.WaitGroup // the listener, and what it has started
+	work   sync.WaitGroup // of background
 
 	mu     sync.Mutex // guards the fields below
 	ear    bool       // the listener runs
 	spares map[int64][]*backing
-	// Leases that are there, or may be, by the etcd leases after which their keys are named.
+	idle   []*stream
+	// The leases that are recorded, or may be, by the etcd leases that their keys are named after.
 	backed map[clientv3.LeaseID]*lease
 }
 
@@ -54,7 +53,7 @@ func (s *store) Caps() driver.Caps {
 			Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: true,
 			Shared: !s.layout.mixed, Slots: !s.layout.mixed, // the other library knows neither
 		},
-		Queue: true, Shows: true, Keeps: true, Adopts: true, LongerTTL: true,
+		Queue: true, Shows: true, Keeps: !s.layout.mixed, Adopts: true, LongerTTL: true,
 	}
 }
 
@@ -68,7 +67,7 @@ func (s *store) own(l *lease) {
 	s.backed[l.named] = l
 }
 
-// disown notes that nothing of l is there any more, because of why.
+// disown notes that l has ended, because of why.
 func (s *store) disown(l *lease, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,9 +75,6 @@ func (s *store) disown(l *lease, why error) {
 		l.ended = why
 	}
 	l.sight.close()
-	if l.deaf != nil {
-		l.deaf()
-	}
 	if s.backed[l.named] == l {
 		delete(s.backed, l.named)
 	}
@@ -111,11 +107,6 @@ func (s *store) Close() error {
 	}
 	s.work.Wait()
 	return err
-}
-
-// missed returns an event that says that events about these names may have been lost.
-func missed(names map[string]bool) driver.Event {
-	return driver.Event{Kind: driver.Missed, Concerns: func(name string) bool { return names[name] }}
 }
 
 // lostBy returns err as a *LostError, or nil if it is none.

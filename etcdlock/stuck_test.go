@@ -128,7 +128,7 @@ func keepAlive(t *testing.T, s *half, g *grant) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	return g.backing.keepAlive(ctx, s.store, 0)
+	return g.backing.keepAlive(ctx, s.store)
 }
 
 // TestStuckLeaderAnswers is the control of TestStuckLeader: what a renewal would be
@@ -285,7 +285,7 @@ func TestStuckLeaderCostsNoLease(t *testing.T) {
 	}
 	renewed := func() bool {
 		b := *g.backing
-		return b.keepAlive(t.Context(), s.store, 0) == nil && b.term == s.term.Load() // one that runs beside another has a stream of its own
+		return b.keepAlive(t.Context(), s.store) == nil && b.term == s.term.Load() // one that runs beside another has a stream of its own
 	}
 	if !eventually(patience, renewed) {
 		t.Error("the lease cannot be renewed, although two members of three are well")

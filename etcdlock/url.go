@@ -33,7 +33,7 @@ func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Stor
 	return NewStore(ctx, url, &Options{Options: *opts})
 }
 
-// address is what a URL comes to.
+// address is a parsed URL.
 type address struct {
 	hosts string // for people
 	opts  Options
@@ -43,8 +43,7 @@ type address struct {
 var errURL = errors.New("etcdlock: this is not a URL like etcd://user:password@host1:2379,host2:2379/prefix; " +
 	"write special characters of the password as %xx")
 
-// parseURL reads a URL. Its errors do not repeat it: it may contain a password, and
-// where that ends in a wrong URL nobody can tell.
+// parseURL reads a URL. Its errors do not show the URL, which may contain a password.
 func parseURL(s string, opts *Options) (*address, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil {
@@ -105,13 +104,12 @@ func (a *address) params(query string) error {
 	return err
 }
 
-// windowSize is how much the server may send before it hears from us. gRPC would measure
-// what is best, with a ping after each answer.
+// windowSize is how much the server may send before the client confirms it. By default gRPC measures it, with a ping
+// after each answer.
 const windowSize = 4 << 20
 
-// config returns the settings of the client. A link that does not answer must be
-// given up early enough that time is left to renew on another: the client's own
-// pings come every 10 s at most, so links looks after it as well.
+// config returns the settings of the client. A dead connection must be closed early enough to renew on another. gRPC sends
+// a ping every 10 s at most, so links closes dead connections as well.
 func (a *address) config(s *store) clientv3.Config {
 	ttl := cmp.Or(a.opts.TTL, pawl.DefaultTTL)
 	return clientv3.Config{
@@ -134,7 +132,7 @@ func (a *address) config(s *store) clientv3.Config {
 	}
 }
 
-// session returns one if there is a user with a password.
+// session returns a session if there is a user with a password, or nil.
 func (a *address) session() *session {
 	if a.opts.Username == "" || a.opts.Password == "" {
 		return nil
@@ -142,8 +140,8 @@ func (a *address) session() *session {
 	return &session{username: a.opts.Username, password: a.opts.Password}
 }
 
-// authority names the server whose certificate is asked for. gRPC does not look at the
-// name in a *tls.Config: it takes that of the address unless it is told another.
+// authority sets the name that the certificate of the server must have. gRPC ignores the name in a *tls.Config, and takes
+// the name of the address by default.
 func (a *address) authority() grpc.DialOption {
 	if a.opts.TLS == nil || a.opts.TLS.ServerName == "" {
 		return grpc.EmptyDialOption{}

@@ -6,38 +6,27 @@ import (
 	"context"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// waits is the answer to a waiter. It looks with each keepalive of its etcd lease as well, in case that its
-// watch has failed silently.
+// waits is the answer to a waiter. The waiter also looks with each keepalive of its etcd lease, as its watch may have
+// failed silently.
 func (l *lease) waits() driver.Answer {
 	return driver.Answer{Rank: 1, Free: -1, Again: max(l.backing.due().Sub(driver.Now()), time.Millisecond), Session: l.s}
 }
 
-// join grants the name if nobody is in the way. Else it puts the keys of the lease at the end of the queue, if they are
-// not there already, and begins to watch who was the last there. Repeating it after a lost answer does no harm. To put
-// the keys in two places is quicker than to read who is last of nobody.
+// join grants the name if no key is in the way. Otherwise it puts the keys of the lease at the end of the queue, unless
+// they exist, and watches the last key before them. It can be repeated after a lost answer. The transaction has the puts
+// twice, as reading the last key of an empty queue takes longer.
 //
-// It does not look by itself: what fails after the key has come into the queue fails in a request
-// of its own, whose caller knows that it waits.
+// join does not look: if a look fails, its caller must know that the lease is in the queue.
 func (l *lease) join(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	from, to := l.place.rivals(req)
-	last := read(&pb.RangeRequest{
-		Key: []byte(from), RangeEnd: []byte(to), KeysOnly: true,
-		SortOrder: pb.RangeRequest_DESCEND, SortTarget: pb.RangeRequest_CREATE, Limit: 1,
-	})
-	resp, err := l.commit(ctx, &pb.TxnRequest{
-		Compare: l.unrivalled(req, 0),
-		Success: l.puts(),
-		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{
-			Compare: []*pb.Compare{l.absent()},
-			Success: append([]*pb.RequestOp{last}, l.puts()...),
-			Failure: []*pb.RequestOp{read(&pb.RangeRequest{Key: []byte(l.key), KeysOnly: true})},
-		}}}},
-	})
+	last := clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
+	resp, err := l.commit(ctx, l.unrivalled(req, 0), l.puts(), clientv3.OpTxn([]clientv3.Cmp{l.absent()},
+		append([]clientv3.Op{last}, l.puts()...), []clientv3.Op{clientv3.OpGet(l.key, clientv3.WithKeysOnly())}))
 	if err != nil {
 		return driver.Answer{}, err
 	}
@@ -55,6 +44,9 @@ func (l *lease) join(ctx context.Context, req *driver.Request) (driver.Answer, e
 	}
 	l.waited = true
 	q := l.s.readQueue(kvs)
+	if len(q) > 0 {
+		l.s.askBack(ctx, q[0], true)
+	}
 	if len(q) == 0 || req.Slots > 0 || q.endless() != nil {
 		return driver.Answer{Session: l.s}, nil // it looks at once
 	}
@@ -62,12 +54,13 @@ func (l *lease) join(ctx context.Context, req *driver.Request) (driver.Answer, e
 	return l.waits(), nil // it looks when the watch is there
 }
 
-// step looks for a waiter, and keeps its place. The waiter bears every failure that may pass.
+// step looks for a waiter, and renews its etcd lease when that is due.
 func (l *lease) step(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	var err error
-	if driver.Now() >= l.backing.due() {
+	due := driver.Now() >= l.backing.due()
+	if due {
 		rctx, cancel := l.s.request(ctx)
-		err = l.backing.keepAlive(rctx, l.s, 0)
+		err = l.backing.keepAlive(rctx, l.s)
 		cancel()
 		if err != nil && !unknownLease(err) {
 			return driver.Answer{}, l.s.failure(ctx, err, false)
@@ -77,7 +70,7 @@ func (l *lease) step(ctx context.Context, req *driver.Request) (driver.Answer, e
 	switch {
 	case fail != nil:
 		return driver.Answer{}, fail
-	case err != nil: // the key is there: that member is behind
+	case err != nil: // the key exists: the member that does not know its etcd lease is behind
 		return driver.Answer{}, l.s.failure(ctx, err, false)
 	case seen.rival == nil:
 		return l.claim(ctx, req, seen)
@@ -86,5 +79,8 @@ func (l *lease) step(ctx context.Context, req *driver.Request) (driver.Answer, e
 		l.backing.asked = l.backing.since // the next keepalive is due earlier
 	}
 	l.watch(seen)
+	if due { // what join sent may be lost
+		l.s.askBack(ctx, *seen.rival, true)
+	}
 	return l.waits(), nil
 }

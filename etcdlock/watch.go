@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// sight is the watch of a waiter on what is in its way.
+// sight is a waiter's watch of what is in its way.
 type sight struct {
-	key    string // of the rival, or what begins all keys of the name
+	key    string // of the rival, or the prefix of all keys of the name
 	cancel context.CancelFunc
-	over   atomic.Bool // it has seen reason to look, or has failed
+	over   atomic.Bool // it has failed, or the waiter has reason to look
 }
 
 func (w *sight) close() {
@@ -25,14 +25,13 @@ func (w *sight) close() {
 	}
 }
 
-// rewatch bounds how often a watch that fails at once is made anew.
+// rewatch is the pause before a watch that has failed is made anew.
 const rewatch = 100 * time.Millisecond
 
-// watch watches what is in the way. A watch that does so already is kept.
+// watch watches what is in the way, unless a watch does so already.
 //
-// It watches the rival from now on: etcd looks through the past, for those who ask for it, only ten times a second.
-// So what the waiter knew before the watch was there may be over, and it has to look again then. Slots, of which
-// there may be too many before it, are counted from the look on.
+// It watches the rival from now on, as etcd serves watches of the past only ten times a second. The rival may have gone
+// between the look and the watch, so the waiter looks again when the watch is there. The watch of slots begins at the look.
 func (l *lease) watch(seen *looked) {
 	key := string(seen.rival.kv.Key)
 	opts := []clientv3.OpOption{clientv3.WithFilterPut()}
@@ -53,7 +52,7 @@ func (l *lease) watch(seen *looked) {
 	go func() {
 		began := time.Now()
 		if !seen.follow(l.s.client.Watch(ctx, key, opts...), tell) {
-			sleep(ctx, rewatch-time.Since(began)) // it has failed; do not hurry if it does again and again
+			sleep(ctx, rewatch-time.Since(began)) // it may fail again and again
 		}
 		w.over.Store(true)
 		if ctx.Err() == nil {
@@ -62,8 +61,8 @@ func (l *lease) watch(seen *looked) {
 	}()
 }
 
-// follow returns when there is reason to look again: true if it has seen it,
-// false if the watch has failed, as without a leader.
+// follow returns true when the waiter has reason to look again, and false when the watch has failed, as it does without a
+// leader.
 func (l *looked) follow(events clientv3.WatchChan, tell func()) bool {
 	for resp := range events {
 		if resp.Err() != nil {

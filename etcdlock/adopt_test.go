@@ -38,7 +38,7 @@ func TestRenewalByIDBesideExtend(t *testing.T) {
 	a, b := openStore(t, m.url()), openStore(t, m.url())
 	req := request("deploy")
 	g := take(t, a, req)
-	through(b, &between{KVClient: b.kv, before: func() {
+	through(b, &between{KVClient: kvOf(b), before: func() {
 		if _, err := g.Renew(t.Context(), 2*time.Minute); err != nil {
 			t.Error(err)
 		}
@@ -51,36 +51,4 @@ func TestRenewalByIDBesideExtend(t *testing.T) {
 		t.Errorf("the next Renew = %v", err)
 	}
 	release(t, g)
-}
-
-// TestBreakWhileAsked: others ask all the time for a lease whose client does not answer.
-func TestBreakWhileAsked(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	a, b := openStore(t, m.url()), openStore(t, m.url())
-	other := openStore(t, m.url())
-	req := keepRequest("deploy")
-	g := take(t, a, req)
-	ask := &between{KVClient: b.kv}
-	const many = 100
-	asked := 0
-	var again func()
-	again = func() {
-		refusedBy(t, other, "deploy")
-		if asked++; asked == many {
-			t.Errorf("Break has not ended after others have asked %d times", many)
-			return
-		}
-		ask.before = again
-	}
-	ask.before = again
-	through(b, ask)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := b.Break(ctx, req.Name, req.Lease, nil, "test"); err != nil {
-		t.Errorf("Break = %v", err)
-	}
-	if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Release = %v", err)
-	}
 }

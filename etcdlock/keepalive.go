@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// maxStreams is how many keepalives are under way at a time, each on a stream of its own.
+const maxStreams = 32
+
+// stream sends keepalives, one at a time: the answer to a keepalive must not be taken for the answer to a later one. It
+// stays open for the next keepalive. Client.KeepAliveOnce opens a stream for each, and a client with a password sends it
+// with each stream, which costs the server much time.
+type stream struct {
+	pb.Lease_LeaseKeepAliveClient
+	cancel context.CancelFunc
+}
+
+// keepAlive begins the TTL anew. If the member does not know the etcd lease, the member may be behind: the read that
+// follows says whether the lease has ended.
+func (b *backing) keepAlive(ctx context.Context, s *store) error {
+	ctx, cancel := s.inTime(ctx, b)
+	defer cancel()
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for {
+		st := s.idleStream()
+		used := st != nil
+		if !used {
+			var err error
+			if st, err = s.openStream(ctx); err != nil {
+				return clientv3.ContextError(ctx, err)
+			}
+		}
+		resp, err := b.beat(ctx, s, st)
+		switch {
+		case err != nil && used && ctx.Err() == nil: // it may have ended long ago
+			continue
+		case err != nil:
+			return clientv3.ContextError(ctx, err)
+		case resp.TTL <= 0:
+			return rpctypes.ErrLeaseNotFound
+		}
+		return nil
+	}
+}
+
+// beat sends one keepalive. It closes the stream if the answer does not come in time, or names a term that was over before:
+// another stream may lead to a member that is well.
+func (b *backing) beat(ctx context.Context, s *store, st *stream) (*pb.LeaseKeepAliveResponse, error) {
+	stop := context.AfterFunc(ctx, st.cancel)
+	now, term := driver.Now(), s.term.Load()
+	_ = st.Send(&pb.LeaseKeepAliveRequest{ID: int64(b.id)}) // Recv returns the error
+	resp, err := st.Recv()
+	if !stop() || err != nil || resp.Header.RaftTerm < term {
+		st.cancel()
+	} else {
+		s.mu.Lock()
+		s.idle = append(s.idle, st)
+		s.mu.Unlock()
+	}
+	if err == nil && resp.TTL > 0 {
+		b.asked, b.term = now, resp.Header.RaftTerm
+	}
+	return resp, err
+}
+
+// idleStream returns a stream on which nothing is under way, or nil.
+func (s *store) idleStream() (st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := len(s.idle) - 1; last >= 0 {
+		st, s.idle = s.idle[last], s.idle[:last]
+	}
+	return st
+}
+
+func (s *store) openStream(ctx context.Context) (*stream, error) {
+	sctx, cancel := context.WithCancel(clientv3.WithRequireLeader(s.ctx))
+	defer context.AfterFunc(ctx, cancel)()
+	wire, err := s.backings.LeaseKeepAlive(sctx, grpc.WaitForReady(true))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &stream{wire, cancel}, nil
+}
