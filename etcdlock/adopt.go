@@ -28,13 +28,7 @@ func (s *store) holder(ctx context.Context, ref driver.Ref) (entry, error) {
 	if i >= 0 {
 		return q[i], nil
 	}
-	rctx, cancel := s.request(ctx)
-	defer cancel()
-	resp, err := s.client.Get(rctx, s.brokenKey(ref.Lease))
-	if err != nil {
-		return entry{}, &driver.LostError{Reason: driver.Gone}
-	}
-	return entry{}, lossIn(resp.Kvs)
+	return entry{}, s.loss(ctx, ref.Lease)
 }
 
 // renewOther renews a lease of another client.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
@@ -89,8 +90,7 @@ func alarms(list []*pb.AlarmMember) []driver.Finding {
 	for _, a := range list {
 		f := driver.Finding{Check: "alarms", Level: driver.Problem, Text: fmt.Sprintf("member %x has raised the alarm %v", a.MemberID, a.Alarm), Do: "etcdctl alarm list"}
 		if a.Alarm == pb.AlarmType_NOSPACE {
-			f.Text += ": its database is full, and the cluster refuses to write"
-			f.Do = "etcdctl compact, etcdctl defrag, and then etcdctl alarm disarm"
+			f.Do = refused(rpctypes.ErrNoSpace).do
 		}
 		found = append(found, f)
 	}

@@ -16,8 +16,8 @@ func TestAlarms(t *testing.T) {
 		t.Errorf("without alarms: %+v", f)
 	}
 	found := alarms([]*pb.AlarmMember{{MemberID: 0xab, Alarm: pb.AlarmType_NOSPACE}, {MemberID: 0xcd, Alarm: pb.AlarmType_CORRUPT}})
-	for i, want := range []string{"member ab has raised the alarm NOSPACE: its database is full", "member cd has raised the alarm CORRUPT"} {
-		if f := found[i]; f.Level != driver.Problem || !strings.Contains(f.Text, want) || f.Do == "" {
+	for i, want := range []string{"member ab has raised the alarm NOSPACE; the server's database is full", "member cd has raised the alarm CORRUPT; etcdctl alarm list"} {
+		if f := found[i]; f.Level != driver.Problem || !strings.Contains(f.Text+"; "+f.Do, want) {
 			t.Errorf("%+v, want a problem with %q", f, want)
 		}
 	}

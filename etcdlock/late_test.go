@@ -418,8 +418,8 @@ func TestStreamsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.restart()
-	if _, err := s.queue(t.Context(), "deploy"); err != nil { // there is a connection again
-		t.Fatal(err)
+	if !eventually(patience, func() bool { _, err := s.queue(t.Context(), "deploy"); return err == nil }) {
+		t.Fatal("there is no connection after a restart of the server")
 	}
 	if err := keepAlive(t, s, g); err != nil {
 		t.Errorf("a keepalive after a restart of the server = %v", err)

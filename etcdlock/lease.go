@@ -3,11 +3,9 @@
 package etcdlock
 
 import (
-	"encoding/json"
 	"sync"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
@@ -59,27 +57,4 @@ func (l *lease) answer(since driver.Instant) driver.Answer {
 		ans.Spare, ans.Waited = reserved, !l.record.Keeps || l.waited
 	}
 	return ans
-}
-
-// check returns a *LostError unless own is the lease's key.
-func (l *lease) check(own, broken []*mvccpb.KeyValue) error {
-	if len(own) == 1 && own[0].CreateRevision == l.rev {
-		return nil
-	}
-	lost := lossIn(broken)
-	l.s.disown(l, lost)
-	return lost
-}
-
-// lossIn returns why a lease has ended, from the news of a break.
-func lossIn(broken []*mvccpb.KeyValue) *driver.LostError {
-	lost := &driver.LostError{Reason: driver.Gone}
-	if len(broken) == 1 {
-		lost.Reason = driver.Broken
-		var n news
-		if json.Unmarshal(broken[0].Value, &n) == nil {
-			lost.By, lost.Why = n.By, n.Why
-		}
-	}
-	return lost
 }

@@ -94,7 +94,10 @@ func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, err
 	if err != nil {
 		return nil, err
 	}
-	s.where, s.links, s.session = where.hosts, &links{conns: make(map[*link]bool)}, where.session()
+	s.where, s.links = where.hosts, &links{conns: make(map[*link]bool)}
+	if o := &where.opts; o.Username != "" && o.Password != "" {
+		s.session = &session{username: o.Username, password: o.Password}
+	}
 	if s.client, err = clientv3.New(where.config(s)); err == nil {
 		err = s.start(ctx)
 	}
@@ -142,7 +145,7 @@ func newStore(opts *Options) (*store, error) {
 		spares:  make(map[int64][]*backing),
 		backed:  make(map[clientv3.LeaseID]*lease),
 	}
-	s.proofs = storekit.Batch[question, *proof]{Few: fewReads, Most: mostAsked, Wait: lateRead, Alone: s.readOne, Together: s.readAll}
+	s.proofs = storekit.Batch[string, *proof]{Few: fewReads, Most: mostAsked, Wait: lateRead, Alone: s.readOne, Together: s.readAll}
 	if !strings.HasSuffix(s.prefix, "/") {
 		s.prefix += "/"
 	}

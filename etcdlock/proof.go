@@ -4,55 +4,69 @@ package etcdlock
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Reads of many renewals go together: see storekit.Batch.
 const (
 	fewReads = 8
-	// A transaction reads so many leases, with two operations each. Servers allow 128 operations by default.
-	mostAsked = 32
+	// mostAsked is how many keys a transaction reads. Servers allow 128 operations by default.
+	mostAsked = 64
 	// A member that does not answer for so long may hang.
 	lateRead = 100 * time.Millisecond
 )
 
-// question asks whether a lease still exists.
-type question struct{ key, broken string }
-
-// proof is the answer.
+// proof is the answer to a read of a key, without its value.
 type proof struct {
-	own, news []*mvccpb.KeyValue
-	term      uint64
+	own  *mvccpb.KeyValue // nil if the key is gone
+	term uint64
 }
 
-// prove reads the key of l, without its value, and the news of a break, in a linearizable read that is sent after the call
-// began. It returns a *LostError if the key is gone.
+// prove reads the key of l in a linearizable read that is sent after the call began. It returns a *LostError if the key is
+// gone.
 func (l *lease) prove(ctx context.Context) (*proof, error) {
-	p, err := l.s.proofs.Do(ctx, question{l.key, l.s.brokenKey(l.id)})
+	p, err := l.s.proofs.Do(ctx, l.key)
 	switch {
-	case err == nil:
-		return p, l.check(p.own, p.news)
-	case ctx.Err() != nil:
+	case err == nil && (p.own == nil || p.own.CreateRevision != l.rev):
+		lost := l.s.loss(ctx, l.id)
+		l.s.disown(l, lost)
+		return nil, lost
+	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	return nil, err
+	return p, err
 }
 
-func (s *store) readOne(ctx context.Context, q question) (*proof, error) {
-	p := s.readAll(ctx, []question{q})[0]
+// loss returns why a lease has ended, from the news of a break.
+func (s *store) loss(ctx context.Context, lease string) *driver.LostError {
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	resp, err := s.client.Get(ctx, s.brokenKey(lease))
+	if err != nil || len(resp.Kvs) == 0 {
+		return &driver.LostError{Reason: driver.Gone}
+	}
+	var n news
+	_ = json.Unmarshal(resp.Kvs[0].Value, &n) // otherwise nobody knows who it was
+	return &driver.LostError{Reason: driver.Broken, By: n.By, Why: n.Why}
+}
+
+func (s *store) readOne(ctx context.Context, key string) (*proof, error) {
+	p := s.readAll(ctx, []string{key})[0]
 	return p.Answer, p.Err
 }
 
-// readAll answers all questions. It has no time limit but its callers': a late answer is in time for a long TTL.
-func (s *store) readAll(ctx context.Context, all []question) []storekit.Reply[*proof] {
-	ops := make([]clientv3.Op, 0, 2*len(all))
-	for _, q := range all {
-		ops = append(ops, clientv3.OpGet(q.key, clientv3.WithKeysOnly()), clientv3.OpGet(q.broken))
+// readAll reads several keys. It has no time limit but its callers': a late answer is in time for a long TTL.
+func (s *store) readAll(ctx context.Context, keys []string) []storekit.Reply[*proof] {
+	ops := make([]clientv3.Op, len(keys))
+	for i, key := range keys {
+		ops[i] = clientv3.OpGet(key, clientv3.WithKeysOnly())
 	}
 	ctx, cancel := s.within(ctx, ever)
 	defer cancel()
@@ -61,12 +75,14 @@ func (s *store) readAll(ctx context.Context, all []question) []storekit.Reply[*p
 		s.term.Store(resp.Header.RaftTerm)
 		s.saw(resp.Header.Revision)
 	}
-	replies := make([]storekit.Reply[*proof], len(all))
+	replies := make([]storekit.Reply[*proof], len(keys))
 	for i := range replies {
 		if replies[i].Err = err; err == nil {
-			replies[i].Answer = &proof{
-				own: resp.Responses[2*i].GetResponseRange().Kvs, news: resp.Responses[2*i+1].GetResponseRange().Kvs, term: resp.Header.RaftTerm,
+			p := &proof{term: resp.Header.RaftTerm}
+			if kvs := resp.Responses[i].GetResponseRange().Kvs; len(kvs) == 1 {
+				p.own = kvs[0]
 			}
+			replies[i].Answer = p
 		}
 	}
 	return replies

@@ -114,7 +114,7 @@ func (e entry) held() driver.Held {
 	return driver.Held{
 		Holder: e.record.Holder, Lease: e.record.Lease, Token: driver.Token(tokenOf(e.kv.CreateRevision)), Why: e.record.Why,
 		Acquired: instant(cmp.Or(e.record.Acquired, e.record.Since)), Shared: e.shared, Slots: e.slots,
-		Keeps: e.keeps(),
+		Keeps: e.record.Keeps,
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 // keeps reports whether the client of a request may keep its lease when nobody uses it.
 func keeps(req *driver.Request) bool { return req.Keeps && !req.Shared && req.Slots == 0 }
 
-func (e entry) keeps() bool { return e.record.Keeps && !e.shared && e.slots == 0 }
-
 // want is the value that askBack gives a mark.
 type want struct {
 	Lease string `json:"lease"`
@@ -25,7 +23,7 @@ type want struct {
 // of the lease again, which the client watches. It is a hint, and a waiter repeats it with its keepalives. A late one
 // names a lease that has ended.
 func (s *store) askBack(ctx context.Context, e entry, waits bool) {
-	if !e.keeps() {
+	if !e.record.Keeps {
 		return
 	}
 	ctx, cancel := s.request(ctx)

@@ -18,13 +18,6 @@ const (
 	maxFlights = 4
 )
 
-// flight is a renewal under way: a keepalive, and the read that proves it. It goes on when its caller has given up, and
-// the next call returns its result. So the two round trips may take longer than a call has time.
-type flight struct {
-	done chan struct{}
-	err  error // set before done is closed
-}
-
 // Renew implements driver.Store. A ttl below the least that a lease can have only asks whether the lease exists.
 func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (r driver.Renewal, err error) {
 	l, _ := ref.Handle.(*lease)
@@ -66,12 +59,11 @@ func (l *lease) renew(ctx context.Context, secs int64) (driver.Instant, error) {
 		l.told = l.backing.since
 		return l.told, nil
 	}
-	f := l.fly()
+	flight := l.fly()
 	l.renewing.Unlock()
 	err := error(nil)
 	select {
-	case <-f.done:
-		err = f.err
+	case err = <-flight:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -85,35 +77,39 @@ func (l *lease) renew(ctx context.Context, secs int64) (driver.Instant, error) {
 	return since, nil
 }
 
-// fly begins a flight. If there are too many, it returns one that does not end. l.renewing is held.
-func (l *lease) fly() *flight {
-	f := &flight{done: make(chan struct{})}
+// fly begins a flight: a keepalive, and the read that proves it. A flight goes on when its caller has given up, and the
+// next call returns its result. So the two round trips may take longer than a call has time. If there are too many
+// flights, fly returns nil. l.renewing is held.
+func (l *lease) fly() <-chan error {
 	if l.flights == maxFlights {
-		return f
+		return nil
 	}
-	b := *l.backing
+	done, b := make(chan error, 1), *l.backing
 	l.flights++
 	if !l.s.background(func() {
 		ctx, cancel := l.s.within(l.s.ctx, b.time())
 		defer cancel()
-		f.err = l.verify(ctx, &b)
-		l.renewing.Lock()
-		defer l.renewing.Unlock()
-		l.flights--
-		switch now := l.backing; {
-		case f.err != nil:
-		case now.id != b.id || l.next != nil: // the key is bound to another etcd lease, or may be
-			f.err = errUnproven
-		case b.since > now.since:
-			now.since, now.asked, now.term = b.since, b.asked, b.term
-		}
-		close(f.done)
+		done <- l.land(&b, l.verify(ctx, &b))
 	}) {
 		l.flights--
-		f.err = errClosed
-		close(f.done)
+		done <- errClosed
 	}
-	return f
+	return done
+}
+
+// land ends a flight that has renewed b, or has failed.
+func (l *lease) land(b *backing, err error) error {
+	l.renewing.Lock()
+	defer l.renewing.Unlock()
+	l.flights--
+	switch now := l.backing; {
+	case err != nil:
+	case now.id != b.id || l.next != nil: // the key is bound to another etcd lease, or may be
+		return errUnproven
+	case b.since > now.since:
+		now.since, now.asked, now.term = b.since, b.asked, b.term
+	}
+	return err
 }
 
 // verify renews b by a keepalive and proves it by a read. See backing.
@@ -128,7 +124,7 @@ func (l *lease) verify(ctx context.Context, b *backing) error {
 		if err != nil {
 			return err
 		}
-		if known && p.own[0].Lease == int64(b.id) && b.proven(p.term) {
+		if known && p.own.Lease == int64(b.id) && b.proven(p.term) {
 			return nil
 		}
 	}

@@ -3,6 +3,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,17 +28,13 @@ import (
 type session struct {
 	username, password string
 
+	logins sync.Mutex     // held during a login; guards the two fields below
+	at     driver.Instant // when the last login began
+	err    error          // of the last login
+
 	mu     sync.Mutex // guards the fields below
 	token  string
 	serial int // counts the tokens
-	at     driver.Instant
-	login  *login // under way, or nil
-}
-
-// login is a login under way. Several requests may wait for it.
-type login struct {
-	done chan struct{}
-	err  error // set before done is closed
 }
 
 // relogin is the least time between two logins. To check a password is much work, and a server may refuse even new tokens.
@@ -101,50 +98,39 @@ func fresh(err error) error {
 // renew replaces the token with the given serial number, which the server has refused. The login goes on when ctx ends: to
 // check a password may take longer than a request has.
 func (s *session) renew(ctx context.Context, conn *grpc.ClientConn, serial int, refused error) error {
-	s.mu.Lock()
-	if s.serial != serial {
-		s.mu.Unlock()
-		return nil
-	}
-	l := s.login
-	if l == nil {
-		if serial > 0 && driver.Now().Sub(s.at) < relogin {
-			s.mu.Unlock()
-			return fresh(refused)
-		}
-		l = &login{done: make(chan struct{})}
-		s.login = l
-		go s.ask(conn, l)
-	}
-	s.mu.Unlock()
+	done := make(chan error, 1)
+	go func() { done <- s.login(conn, serial, refused) }()
 	select {
-	case <-l.done:
-		return l.err
+	case err := <-done:
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// ask sends the password.
-func (s *session) ask(conn *grpc.ClientConn, l *login) {
+func (s *session) login(conn *grpc.ClientConn, serial int, refused error) error {
+	s.logins.Lock()
+	defer s.logins.Unlock()
+	if _, now := s.current(); now != serial { // another request has logged in
+		return nil
+	}
+	if (serial > 0 || s.err != nil) && driver.Now().Sub(s.at) < relogin {
+		return cmp.Or(s.err, fresh(refused))
+	}
 	ctx, cancel := context.WithTimeout(context.WithValue(withLeader, loggingIn{}, true), requestTimeout)
 	defer cancel()
+	s.at = driver.Now()
 	resp, err := pb.NewAuthClient(conn).Authenticate(ctx, &pb.AuthenticateRequest{Name: s.username, Password: s.password}, grpc.WaitForReady(true))
-	err = rpctypes.Error(err)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.login = nil
+	s.err = rpctypes.Error(err)
 	switch {
-	case err == nil:
-		s.token, s.serial, s.at = resp.Token, s.serial+1, driver.Now()
-	case errors.Is(err, rpctypes.ErrAuthNotEnabled):
-		s.token, s.serial, s.at = "", s.serial+1, driver.Now()
-	case s.serial > 0:
-		l.err = fmt.Errorf("the cluster no longer accepts the token of the last login, and a new login fails: %w", err)
-	default:
-		l.err = err
+	case err == nil, errors.Is(s.err, rpctypes.ErrAuthNotEnabled): // which needs no token
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.token, s.serial, s.err = resp.GetToken(), serial+1, nil
+	case serial > 0:
+		s.err = fmt.Errorf("the cluster no longer accepts the token of the last login, and a new login fails: %w", s.err)
 	}
-	close(l.done)
+	return s.err
 }
 
 // watching returns a context for a watch. Watches with equal metadata share a stream, and a stream keeps the token with

@@ -31,7 +31,7 @@ type store struct {
 	streams  chan struct{} // has one element for each keepalive under way
 	term     atomic.Uint64 // a raft term that an answer to a read has named; see beat
 	rev      atomic.Int64  // the greatest revision that an answer has named; see placed
-	proofs   storekit.Batch[question, *proof]
+	proofs   storekit.Batch[string, *proof]
 	tell     func(driver.Event)
 
 	ctx    context.Context // ends with Close

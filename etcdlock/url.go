@@ -132,14 +132,6 @@ func (a *address) config(s *store) clientv3.Config {
 	}
 }
 
-// session returns a session if there is a user with a password, or nil.
-func (a *address) session() *session {
-	if a.opts.Username == "" || a.opts.Password == "" {
-		return nil
-	}
-	return &session{username: a.opts.Username, password: a.opts.Password}
-}
-
 // authority sets the name that the certificate of the server must have. gRPC ignores the name in a *tls.Config, and takes
 // the name of the address by default.
 func (a *address) authority() grpc.DialOption {
