@@ -65,13 +65,21 @@ func (m *member) timed(began driver.Instant, err *error) {
 	}
 }
 
+// talking reports whether an answer is missing from a node that is not silent.
+func (d *store) talking(heard []bool) bool {
+	for i, m := range d.members {
+		if !heard[i] && !m.quiet() {
+			return true
+		}
+	}
+	return false
+}
+
 // grace returns how long to wait for the nodes that have not answered: a grace, or only least if
 // all of them are silent.
 func (d *store) grace(heard []bool, least time.Duration) time.Duration {
-	for i, m := range d.members {
-		if !heard[i] && !m.quiet() {
-			return d.graceOf(d.ttl)
-		}
+	if d.talking(heard) {
+		return d.graceOf(d.ttl)
 	}
 	return least
 }

@@ -52,6 +52,11 @@ func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options)
 	if o != nil {
 		*own = o.Options.Options
 	}
+	return wire(d, err)
+}
+
+// wire returns d as a Store, which is nil if there is an error.
+func wire(d *store, err error) (driver.Store, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +66,7 @@ func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options)
 // NewStore returns the wire of a client of the N masters at url, for callers that
 // wrap it before they pass it to pawl.New. Its errors are those of Open.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
-	return openInto(ctx, url, opts, new(pawl.Options))
+	return wire(connect(ctx, url, opts))
 }
 
 func connect(ctx context.Context, url string, opts *Options) (*store, error) {

@@ -173,7 +173,7 @@ func (t *tally) giveUp() {
 func (t *tally) linger(answers <-chan answer, took time.Duration) {
 	timer := time.NewTimer(took)
 	defer timer.Stop()
-	for t.talking() {
+	for t.open > 0 && t.d.talking(t.heard) {
 		select {
 		case a := <-answers:
 			t.add(a)
@@ -181,16 +181,6 @@ func (t *tally) linger(answers <-chan answer, took time.Duration) {
 			return
 		}
 	}
-}
-
-// talking reports whether an answer is missing from a node that usually answers.
-func (t *tally) talking() bool {
-	for i, m := range t.d.members {
-		if !t.heard[i] && !m.quiet() {
-			return t.open > 0
-		}
-	}
-	return false
 }
 
 // trust returns until when a lease is trusted whose TTL began at since.

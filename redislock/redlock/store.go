@@ -76,11 +76,7 @@ func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavai
 
 // NewStoreOn returns the wire of a client on nodes, for the simulator. Its Close closes them.
 func NewStoreOn(ctx context.Context, nodes []nodewire.Node, opts *Options) (driver.Store, error) {
-	d, err := newStore(ctx, nodes, opts)
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
+	return wire(newStore(ctx, nodes, opts))
 }
 
 // newStore returns the wire of a client on nodes, which its Close closes. If the
