@@ -36,9 +36,9 @@ import (
 //     for; (0, "") at first. It stands unless that lease was an attempt that failed.
 //     And the standing floors: the largest token that stands, and the largest of those
 //     that were stored for exclusive locks. They outlive the locks, for a day at least;
-//   - the wishes: those who wait for an exclusive lock while others share the name,
+//   - the wishes: waiters for an exclusive lock while others share the name,
 //     each with the time at which the wish ends by the node's clock;
-//   - the ended leases: those that may never have the lock (again), each with the
+//   - the ended leases: they may never have the lock again, each with the
 //     news for its holder. One is remembered for the longest TTL in use, and for as
 //     long as a request may be under way: five minutes.
 //
@@ -49,7 +49,7 @@ import (
 // meanwhile.
 type Node interface {
 	// Addr names the node for people. It is constant, contains no password, and
-	// differs from that of every other node.
+	// differs from the address of every other node.
 	Addr() string
 
 	// Propose asks for a lock, or for more time. See Proposal.
@@ -188,7 +188,7 @@ type Lock struct {
 //  1. If Bar is set or there is News: Lease is among the ended ones from now on.
 //     News that is there stays.
 //  2. If Lease has a lock, it has none from now on. If no other lease has one either,
-//     those who listen are told. If it was exclusive and Held is set, all wishes end.
+//     the node tells the listeners. If it was exclusive and Held is set, all wishes end.
 //  3. If Held is not set, and the floor is that of Lease: it does not stand any more. The
 //     standing floors are again what they were before Lease stored a token.
 //  4. If Next is set, Lease had an exclusive lock, and nobody listens: the first waiter of

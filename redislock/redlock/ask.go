@@ -156,7 +156,7 @@ func (l *lease) propose(ctx context.Context, c *claim, since driver.Instant, tok
 	return t, v, err
 }
 
-// token returns that of the next round: the clock's, or one more than the largest seen.
+// token returns the token of the next round: the clock, or one more than the largest seen.
 func (l *lease) token() (uint64, error) {
 	now := l.d.now()
 	switch {

@@ -20,8 +20,8 @@ import (
 // longest, and a waiter that pauses for longer than a claim lasts, as the nodes seem to be far away, loses its votes.
 const longestRound = claimFor / 4
 
-// round returns how long a round takes, about: whoever has asked lingers for as long as the
-// quorum took. It is 0 if no node has answered yet.
+// round returns about how long a round takes: the caller lingers for as long as the quorum took. It is 0 if no node
+// has answered yet.
 func (d *store) round() time.Duration { return min(2*d.trip(), longestRound) }
 
 // patience returns how long to wait for nodes that have not answered while others have, where nothing is lost by going on

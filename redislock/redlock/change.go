@@ -462,7 +462,7 @@ func (c *change) wait(ctx context.Context, why string) error {
 	return nil
 }
 
-// closed returns an error unless all new nodes and a quorum of the old ones have marks, and no node that of another change.
+// closed returns an error unless all new nodes and a quorum of the old ones have marks of this change, and no node has a mark of another.
 func (c *change) closed(marks map[string]string) error {
 	for a, e := range c.seen {
 		if e.state == isClosed && marks[a] == "" && e.store == c.now.store && e.gen == c.now.gen {

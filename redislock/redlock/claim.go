@@ -140,8 +140,8 @@ type ended struct {
 // known, nothing of the claim can take effect after the ending.
 //
 // A lease that was granted is ended first at the nodes that granted it. If it was short
-// the other nodes have not answered yet. They are told when they have; asking them
-// earlier to remember the end would cost memory and time. A lock may go to a waiter, with the token next.
+// the other nodes have not answered yet. The ending follows their answers: to have them
+// remember it earlier would cost memory and time. A lock may go to a waiter, with the token next.
 func (c *claim) end(news string, next uint64) <-chan ended {
 	var told []int
 	c.mu.Lock()

@@ -74,7 +74,7 @@ func (m misses) as(kind error, d *store, limit time.Duration) error {
 	return m.tooFew(kind, len(d.members), d.quorum)
 }
 
-// tooFew is as for n nodes of which a quorum has to answer.
+// tooFew is as for n nodes, where a quorum has to answer.
 func (m misses) tooFew(kind error, n, quorum int) error {
 	return storekit.OfKind(m.kind(), fmt.Errorf("%w: %d of %d nodes have not answered, and %d have to: %v", kind, len(m), n, quorum, m))
 }

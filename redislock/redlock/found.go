@@ -112,7 +112,7 @@ func (d *store) step(ctx context.Context, nodes []int, f func(context.Context, *
 	return errs
 }
 
-// claim returns the set that the nodes found, and their addresses, once those that are present have ids.
+// claim returns the set that the nodes found, and their addresses. All nodes that are present have ids.
 func (r *roster) claim(present []int) (set nodeSet, addrs []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,7 +201,7 @@ func (n *redisNode) record(ctx context.Context, was string, next entry, lasts ti
 }
 
 // granting runs a script that grants or renews, whose first argument is what the node has to have recorded.
-// A node that has lost its record, or has an older one, is told first.
+// A node that has lost its record, or has an older one, first gets the present one.
 func (n *redisNode) granting(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, err error) {
 	if n.roster == nil {
 		return n.run(ctx, script, keys, args)

@@ -50,7 +50,7 @@ type gate struct {
 	shrunk driver.Instant // when room became less
 }
 
-// enter waits until the gate lets the call in: in the order in which those of its class came. Its error says
+// enter waits until the gate lets the call in. Calls of one class enter in the order in which they came. An error says
 // that nothing was sent.
 func (d *store) enter(ctx context.Context, c class) error {
 	g := &d.gate
@@ -102,7 +102,7 @@ func (g *gate) has(c class) bool {
 	return busy < g.room
 }
 
-// out ends a call and lets in those that there is room for. g.mu is held.
+// out ends a call and lets others in while there is room. g.mu is held.
 func (g *gate) out(c class) {
 	g.busy[c]--
 	for c := ending; c <= wanting; c++ {

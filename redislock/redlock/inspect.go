@@ -124,7 +124,7 @@ func (d *store) describe(name string, states []nodewire.State) *driver.Info {
 }
 
 // Inspect implements driver.Store. Of the waiters it tells those for an exclusive lease who are in
-// the queues: not the readers, nor those who wait for readers. Since when is not known.
+// the queues. It shows no waiting readers, and does not know since when a client waits.
 func (d *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	views, err := d.view(ctx, []string{name})
 	if err != nil {
@@ -212,7 +212,7 @@ func (d *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 }
 
 // awaitBreak waits until a quorum has answered and one of the nodes has had the lease,
-// or until all have answered. Whoever is told by the first node may have released the
+// or until all have answered. The holder hears of it from the first node, and may have released the
 // lease at the others before they carry out the break: one node is enough to say who
 // broke it.
 func (c *claim) awaitBreak(ctx context.Context, answers <-chan ended) error {

@@ -56,7 +56,7 @@ func (l *lease) lookOnce(ctx context.Context) *failure {
 	case v.ahead == 0 || l.yielded:
 		l.yielded = false
 		return nil
-	default: // those that are before this one propose first, once: one that is gone does not hold up the others
+	default: // waiters before this one propose first, once: one that is gone does not hold up the others
 		l.yielded = true
 		f.rank, f.after = 0, min(time.Duration(v.ahead)*max(2*d.round(), time.Millisecond), longestYield)
 	}

@@ -131,7 +131,7 @@ func (m *member) owe(e nodewire.Ending, ttl time.Duration) {
 	}
 }
 
-// oldest returns the oldest debt, after those that are over.
+// oldest drops the debts that are over, and returns the oldest of the others.
 func (m *member) oldest() (debt, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

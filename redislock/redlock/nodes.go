@@ -70,8 +70,8 @@ func (d *store) checkNodes(ctx context.Context) error {
 	return d.bless(ctx, unused)
 }
 
-// sorted sorts the nodes by their states: those that do not answer, and of them the odd ones; those that are good, and of
-// them the ones that nobody has used.
+// sorted sorts the nodes by their states: failed ones, which include the odd ones, and good ones, which include the
+// unused ones.
 func (d *store) sorted(all []Status) (failed, odd misses, alive, unused []*redisNode) {
 	runs := make(map[string]string)
 	for i, s := range all {
@@ -131,8 +131,8 @@ func (d *store) bless(ctx context.Context, nodes []*redisNode) error {
 	return err
 }
 
-// recordPattern records the pattern at nodes of which none has another one. Not before all have
-// been asked: a client that is refused must leave no record.
+// recordPattern records the pattern at nodes that have no other one. All nodes were asked before: a client that is refused
+// must leave no record.
 func (d *store) recordPattern(ctx context.Context, nodes []*redisNode) error {
 	if d.layout.Pattern == "" {
 		return nil

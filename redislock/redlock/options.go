@@ -14,7 +14,7 @@ import (
 // Options are the settings of a client on N masters. The zero value is useful,
 // and a nil *Options is the same.
 type Options struct {
-	// Options are those of every single server.
+	// Options apply to each server.
 	redislock.Options
 
 	// NodeTimeout is how long a node may answer nothing before calls go on without it.

@@ -73,7 +73,7 @@ const suiteTTL = 5 * time.Second
 // harness is for n servers. Those that were restarted grant nothing for maxTTL.
 func harness(n int, maxTTL time.Duration) wiretest.Harness {
 	opts := &Options{NodeTimeout: 3 * time.Second} // servers of a busy machine may be silent for more than a second
-	opts.MaxTTL, opts.TTL = maxTTL, suiteTTL
+	opts.MaxTTL, opts.TTL, opts.ConnectTimeout = maxTTL, suiteTTL, 20*time.Second
 	return wiretest.Harness{
 		Except: except,
 		Start: func(t testing.TB) wiretest.Service {

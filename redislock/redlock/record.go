@@ -26,7 +26,7 @@ type counted struct {
 	n int // nodes
 }
 
-// byLease counts the locks of nodes. Those that most nodes have come first.
+// byLease counts the locks of nodes. The lock that most nodes have comes first.
 func byLease(states []nodewire.State) []counted {
 	var all []counted
 	at := make(map[string]int)

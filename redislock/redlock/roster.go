@@ -32,7 +32,7 @@ type roster struct {
 	seen  []entry          // what each node has said last
 	heard []driver.Instant // when; 0 if it has said nothing
 	ids   []string         // who each was when it last had a record
-	last  entry            // that the client went by last: what nodes without a record are told
+	last  entry            // that the client went by last, and gives to nodes without a record
 }
 
 // lookAgain is after which time a node is asked again that counts as down.
@@ -43,7 +43,7 @@ func newRoster(quorum int, addrs []string) *roster {
 	return &roster{quorum: quorum, addrs: addrs, heads: make([]atomic.Pointer[string], n), seen: make([]entry, n), heard: make([]driver.Instant, n), ids: make([]string, n)}
 }
 
-// enroll makes nodes those of one client.
+// enroll gives the nodes of a client their roster.
 func enroll(nodes []nodewire.Node, quorum int) {
 	var addrs []string
 	for _, n := range nodes {
@@ -284,7 +284,7 @@ func (r *roster) odd(node int) error {
 	return odd
 }
 
-// differs says how the client's nodes are not those of the store. r.mu is held.
+// differs says how the client's set of nodes differs from the store's. r.mu is held.
 func (r *roster) differs(base entry) error {
 	var here, store []string
 	for i, addr := range r.addrs {

@@ -27,7 +27,7 @@ type tally struct {
 	free    int              // nodes that would have granted it with a greater token, or without waiters
 	failed  misses           // nodes without an answer
 	floor   uint64           // the largest token seen
-	over    uint64           // the largest of those that the lease's own has to exceed
+	over    uint64           // the largest token that the lease's own has to exceed
 	waiters int              // at the node with the most
 	wishes  int              // at the node with the most
 }

@@ -20,7 +20,7 @@ type owing struct {
 	heard   driver.Instant // when it has answered last
 }
 
-// silentSince is that of a node that is silent from the beginning.
+// silentSince returns the owing of a node that is silent from the beginning.
 func silentSince(now driver.Instant) owing {
 	long := now.Add(-time.Hour)
 	return owing{since: long, noticed: long}

@@ -51,7 +51,7 @@ type store struct {
 
 	grants, rounds, splits, looks atomic.Int64
 
-	jobs chan func()  // for those that have nothing to do
+	jobs chan func()  // for idle goroutines
 	idle atomic.Int32 // how many there are, or have been
 
 	mu      sync.Mutex // guards the fields below
@@ -234,7 +234,7 @@ func (d *store) serve(f func()) {
 	d.idle.Add(-1)
 }
 
-// told logs an error that no caller gets.
+// logged logs an error that no caller gets.
 func (d *store) logged(err error) {
 	if d.log != nil {
 		d.log.Warn("redlock: " + err.Error())

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// together is one request to each of some nodes. It gives up a node that is silent: whoever waits is told, and
+// together is one request to each of some nodes. It gives up a node that is silent: the caller gets an error, and
 // the request goes on, since its answer says that the node is well again, and how far away it is.
 type together struct {
 	ctx    context.Context
@@ -27,8 +27,7 @@ type together struct {
 	open   []*sending     // those among them that are under way
 }
 
-// sending is a request to one node. Whoever waits for it is told by gone that the node was given up. It is nil if nobody
-// waits any more.
+// sending is a request to one node. It calls gone to give the node up. gone is nil once the caller has its answer.
 type sending struct {
 	m    *member
 	gone func()

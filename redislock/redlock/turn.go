@@ -32,7 +32,7 @@ import (
 // waiter asks for more. It is short since the waiter may be gone.
 const claimFor = time.Second
 
-// turn is what the nodes have told a waiter. It tells the client that the waiter has the name, or has to look.
+// turn is what the nodes have told a waiter. It has the client look, or take the name.
 type turn struct {
 	l     *lease
 	lease string // of the claim that is in the queues
@@ -43,7 +43,7 @@ type turn struct {
 	votes votes
 	since driver.Instant // the TTLs of all votes began later
 	free  bool           // since the last request a node has told that the name may be free
-	soon  *time.Timer    // when the client is told; nil if nothing is to tell
+	soon  *time.Timer    // of the next event; nil if there is none
 }
 
 // asks returns the number of a request that is sent now.
@@ -54,8 +54,8 @@ func (t *turn) asks() int {
 	return len(t.sent) - 1
 }
 
-// told handles a message. The client is told when a quorum has voted, and later if that may not come: by
-// then the other nodes have told about the same release.
+// told handles a message. The client gets an event as soon as a quorum has voted. If no quorum may vote, it gets one after
+// the other nodes have had the time to tell of the same release.
 func (t *turn) told(m nodewire.Message) {
 	d := t.l.d
 	t.mu.Lock()
@@ -102,8 +102,8 @@ func (t *turn) tell(pause time.Duration) {
 	}
 }
 
-// event returns what the client is told. Votes of a quorum are the grant, unless little is left of their time, or the
-// caller does not renew, and so needs the whole TTL. The caller holds mu.
+// event returns the event for the client. It is a grant if a quorum has voted, unless little is left of the votes' time, or
+// the caller does not renew, and so needs the whole TTL. The caller holds mu.
 func (t *turn) event() driver.Event {
 	req := &t.l.req
 	e := driver.Event{Kind: driver.Look, Name: req.Name, Lease: req.Lease}

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// waitersOf describes those who are in the queue of a name at any node, in the order that all nodes have.
+// waitersOf describes the waiters in the queue of a name at any node, in the order that all nodes have.
 // A holder may still be in the queues of nodes that it has not asked.
 func waitersOf(queue []nodewire.Place, holders []driver.Held) (all []driver.Waiter) {
 	slices.SortStableFunc(queue, func(a, b nodewire.Place) int {
@@ -39,8 +39,8 @@ func waitersOf(queue []nodewire.Place, holders []driver.Held) (all []driver.Wait
 	return all
 }
 
-// readQueues adds to the states of names who waits for them, as far as the node tells. It asks only for those that
-// somebody waits for: the ordinary name costs nothing.
+// readQueues adds the queues to the states of names, as far as the node tells. It asks only for names that have waiters:
+// the ordinary name costs nothing.
 func (n *redisNode) readQueues(ctx context.Context, names []string, states []nodewire.State) {
 	var queues []string
 	of := make(map[string]*nodewire.State) // by queue
