@@ -120,6 +120,29 @@ func TestClusterFirstUserEnds(t *testing.T) {
 	ask()
 }
 
+// TestClusterStateOfMissingRecords: a store is not in quarantine because the first client has ended before it had
+// made all records, which no other client makes then. It is if a master has lost all of them.
+func TestClusterStateOfMissingRecords(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	opts := clusterOptions(5 * time.Second)
+	c.bless(opts)
+	s := open(t, c.url(), opts)
+	for _, r := range c.masters {
+		r.do("eval", "for i, k in ipairs(redis.call('KEYS', 'pawl:epoch:*')) do if i % 2 == 0 then redis.call('DEL', k) end end", "0")
+	}
+	if n, err := strconv.Atoi(c.masters[0].do("dbsize")); err != nil || n > slotCount/len(c.masters)*2/3 {
+		t.Fatalf("%d keys, %v; want half of the records gone", n, err)
+	}
+	if info, err := s.Describe(t.Context()); err != nil || info.Closed != 0 || info.MaxTTL != opts.MaxTTL {
+		t.Errorf("without half of the records Describe = %+v, %v; want it open", info, err)
+	}
+	c.masters[1].do("flushall")
+	if info, err := s.Describe(t.Context()); err != nil || info.Closed == 0 {
+		t.Errorf("after a master has lost its data Describe = %+v, %v; want it closed", info, err)
+	}
+}
+
 // awaitRecords waits until all slots have a record.
 func (c *testCluster) awaitRecords() {
 	c.t.Helper()

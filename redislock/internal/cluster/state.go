@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
@@ -13,7 +14,9 @@ import (
 const samples = 16 // slots of each master that State looks at
 
 // State asks all masters about some of their slots and returns the longest quarantine:
-// their epochs begin together.
+// their epochs begin together. A slot without a record does not count if others of its master
+// have one: the client that made the records ended before it came to this slot. That
+// its first user will have to wait says nothing of the store.
 func (c *Cluster) State(ctx context.Context) (epoch.State, error) {
 	servers, err := c.Servers(ctx)
 	if err != nil {
@@ -23,7 +26,9 @@ func (c *Cluster) State(ctx context.Context) (epoch.State, error) {
 	var failed error
 	var mu sync.Mutex
 	var work sync.WaitGroup
-	for _, s := range servers {
+	unused := make([]time.Duration, len(servers)) // the quarantine of a master without any record
+	used := make([]bool, len(servers))
+	for n, s := range servers {
 		slots := c.slotsOf(s, 0)
 		for i := range min(samples, len(slots)) {
 			key := c.epochKey(slots[i*len(slots)/samples%len(slots)])
@@ -35,13 +40,23 @@ func (c *Cluster) State(ctx context.Context) (epoch.State, error) {
 					failed = err
 					return
 				}
-				all.Run, all.Closed = is.Run, max(all.Closed, is.Closed)
-				if is.TTL != 0 && all.Term.Before(is.Term) {
+				all.Run = is.Run
+				if is.TTL == 0 {
+					unused[n] = max(unused[n], is.Closed)
+					return
+				}
+				used[n], all.Closed = true, max(all.Closed, is.Closed)
+				if all.Term.Before(is.Term) {
 					all.Term = is.Term
 				}
 			})
 		}
 	}
 	work.Wait()
+	for n := range servers {
+		if !used[n] {
+			all.Closed = max(all.Closed, unused[n])
+		}
+	}
 	return all, failed
 }
