@@ -40,10 +40,6 @@ var (
 	// comes with one of the errors above.
 	ErrDenied = fs.ErrPermission
 
-	// ErrSilent says that too few servers have answered in time. It comes with one of the errors above. Package
-	// pawl does not repeat a first attempt then.
-	ErrSilent = errors.New("the store does not answer")
-
 	// ErrRefused says that the store has answered, and has refused the request. It comes with ErrUnavailable.
 	ErrRefused = errors.New("the store has refused the request")
 )

@@ -64,12 +64,15 @@ func (n miss) silent() bool {
 	return errors.Is(n.err, errSilent) || errors.Is(n.err, context.DeadlineExceeded)
 }
 
+// errSilentNodes says that too few nodes have answered in time.
+var errSilentNodes = errors.New("the store does not answer")
+
 // as is err for a known kind. If limit is not 0, it is the node timeout that has
 // passed.
 func (m misses) as(kind error, d *store, limit time.Duration) error {
 	if limit > 0 && slices.ContainsFunc(m, miss.silent) {
 		return fmt.Errorf("%w: %w: %d of %d nodes have not answered, and %d have to: %v; a node has %v to answer: if that is too short for the way to it, set NodeTimeout (?node_timeout=)",
-			kind, driver.ErrSilent, len(m), len(d.members), d.quorum, m, limit)
+			kind, errSilentNodes, len(m), len(d.members), d.quorum, m, limit)
 	}
 	return m.tooFew(kind, len(d.members), d.quorum)
 }

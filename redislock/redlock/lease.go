@@ -175,7 +175,7 @@ func (l *lease) once(ctx context.Context) *failure {
 		}
 		f = l.try(ctx)
 	}
-	if f != nil && errors.Is(f.err, driver.ErrSilent) { // silent nodes refuse at once, and others would be asked as fast as they answer
+	if f != nil && errors.Is(f.err, errSilentNodes) { // silent nodes refuse at once, and others would be asked as fast as they answer
 		if err := l.d.sleep(ctx, f.sent.Add(l.d.timeout(l.req.TTL)).Sub(driver.Now())); err != nil {
 			f.err = err
 		}
