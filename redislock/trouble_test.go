@@ -248,7 +248,23 @@ func TestLoading(t *testing.T) {
 	if _, err := NewStore(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "is reading its data from disk") {
 		t.Errorf("Open = %v; want that the server is loading", err)
 	}
+	late, first := openShort(t, r), make(chan error, 1) // a client whose first connection is refused
+	go func() {
+		l, err := late.Acquire(t.Context(), "first")
+		if err == nil {
+			err = l.Release(t.Context())
+		}
+		first <- err
+	}()
 	<-restarted
+	select {
+	case err := <-first:
+		if err != nil {
+			t.Errorf("the first Acquire of a client, while the server is loading: %v", err)
+		}
+	case <-time.After(3 * patience):
+		t.Error("a client that came while the server was loading does not get the lock")
+	}
 	select {
 	case l := <-waiting:
 		if l != nil && (held.Err() == nil || l.Token() <= held.Token()) {
