@@ -4,8 +4,6 @@ package client
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/line"
@@ -61,139 +59,85 @@ func (c *Client) Acquire(ctx context.Context, req *driver.Request, call Call) (*
 	return l, nil
 }
 
-// TryAcquire asks the store once.
-func (c *Client) TryAcquire(ctx context.Context, req *driver.Request, call Call) (*Lease, error) {
-	here, err := c.enter(req.Name, call)
-	if err != nil {
-		return nil, err
-	}
-	defer c.calls.Done()
-	switch {
-	case here.kept != nil:
-		return here.kept, nil
-	case here.returned != nil:
-	case here.mine != nil && here.mine.Ended() == nil:
-		return nil, here.mine.heldError()
-	}
-	if here.waiting {
-		ctx, cancel := c.UntilClose(ctx)
-		defer cancel()
-		return nil, c.heldBefore(ctx, req.Name)
-	}
-	if here.returned != nil {
-		select {
-		case <-here.returned:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-c.ctx.Done():
-			return nil, driver.ErrClosed
-		}
-	}
-	req.Lease, req.Keeps = participant.NewID(), call.Terms.Idle > 0
-	grant, err := c.store.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	l := c.lease(req, call, grant)
-	c.settle(l)
-	return l, nil
+// Waiters of this client stand in a line for each name. Package line decides whose turn
+// it is. A line exists while a call asks the store, or a lease is held exclusively.
+// Client.mu guards it.
+type (
+	queue = line.Line[*Lease, *waiter]
+	place = line.Place[*waiter]
+)
+
+type waiter struct {
+	name  string
+	lease string          // the id of req, if it has one before it has its turn
+	holds []driver.Hold   // of req
+	req   *driver.Request // whoever hands over may replace it before it sends to turn
+	call  Call
+	turn  chan *Lease // receives the lease, or nil: ask the store
 }
 
-// inClient is what this client has of a name.
-type inClient struct {
-	kept, mine *Lease          // for this call; the holder in the line
-	returned   <-chan struct{} // closed when a kept lease that does not fit has been given back
-	waiting    bool
-}
-
-// enter lets a call in that does not wait. The caller has to call calls.Done unless it returns
-// an error.
-func (c *Client) enter(name string, call Call) (here inClient, err error) {
+// join lets a call in and puts it in the line for name. It returns the lease if one was
+// kept for the call, which has ended then; its place in the line; or nil if the caller is
+// to ask the store now.
+func (c *Client) join(req *driver.Request, call Call) (*place, *Lease, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return here, driver.ErrClosed
+		return nil, nil, driver.ErrClosed
+	}
+	ln, kind := c.line(req.Name), call.Kind
+	if l := c.reuse(ln, call); l != nil {
+		return nil, l, nil
 	}
 	c.calls.Add(1)
-	if ln := c.lines[name]; ln != nil {
-		here.kept, here.mine, here.waiting = c.reuse(ln, call), ln.Holder(), ln.Waiting()
-		if here.kept == nil && here.mine != nil && here.mine.idle { // and it does not fit
-			here.returned = c.returnLater(here.mine)
-		}
+	if l := ln.Holder(); l != nil && l.idle {
+		c.returnLater(l)
 	}
-	return here, nil
-}
-
-// heldBefore returns the error of a call that must not overtake the waiters of this
-// client. It names the holder if the store tells it.
-func (c *Client) heldBefore(ctx context.Context, name string) error {
-	held := &driver.HeldError{}
-	held.Info, _ = c.store.Inspect(ctx, name)
-	if err := c.over(ctx); err != nil {
-		return err
+	if ln.Enter(kind) {
+		return nil, nil, nil
 	}
-	return held
+	p := &place{Kind: kind, Of: &waiter{name: req.Name, lease: req.Lease, holds: req.Holds, req: req, call: call, turn: make(chan *Lease, 1)}}
+	ln.Wait(p)
+	return p, nil, nil
 }
 
-// heldError describes the lease as somebody else would see it.
-func (l *Lease) heldError() *driver.HeldError {
-	held := driver.Held{Holder: *l.grant.client.config.Holder, Lease: l.grant.id, Token: l.token}
-	switch k := l.asked.Kind; {
-	case k == line.Shared:
-		held.Shared = true
-	case k > 0:
-		held.Slots = int(k)
+// line returns the line for name. The caller holds Client.mu.
+func (c *Client) line(name string) *queue {
+	ln := c.lines[name]
+	if ln == nil {
+		ln = new(queue)
+		c.lines[name] = ln
 	}
-	held.Acquired = time.Now().Add(-driver.Now().Sub(l.began))
-	return &driver.HeldError{Info: &driver.Info{Name: l.grant.name, Token: held.Token, Holders: []driver.Held{held}}}
+	return ln
 }
 
-// Again serves a call that is made under the context of l, on the same name. It returns
-// l with one more hold, or an error if it cannot add one: the caller would wait for
-// itself or, behind a writer, for a waiter that waits for the caller. It returns
-// neither if l has just ended.
-func (l *Lease) Again(call Call) (*Lease, error) {
-	k, mine := call.Kind, l.asked.Kind
-	serves := k == mine || k == line.Shared && mine == line.Exclusive
-	advice := ""
-	switch {
-	case call.Reentrant && serves:
-		if l.hold() {
-			return l, nil
-		}
-		return nil, nil
-	case k == line.Exclusive && mine == line.Shared:
-		advice = " (acquire the exclusive lease first and Downgrade it, or release the shared one before)"
-	case !serves:
-		advice = " (release it first, as it is of another kind)"
-	default:
-		advice = " (use the option Reentrant to acquire it again)"
-	}
-	return nil, fmt.Errorf("the context of this call is that of lease %s on the same name, so the call would wait for itself%s: %w", l.grant.id, advice, l.heldError())
-}
-
-// hold adds one hold, unless the lease has ended.
-func (l *Lease) hold() bool {
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	return l.trust.Hold()
-}
-
-// Waiters describes the waiters for name that have not asked the store.
-func (c *Client) Waiters(name string) (all []driver.Waiter) {
+// answered records that a call no longer asks the store for name.
+func (c *Client) answered(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ln := c.lines[name]
-	if ln == nil {
-		return nil
+	ln.Answered()
+	c.advance(name, ln)
+}
+
+// settle starts the renewals of l, which was just granted. An exclusive lease also
+// enters its line: callers that want one from now on wait for it.
+func (c *Client) settle(l *Lease) {
+	c.keep(l)
+	l.grant.remote.OnLost(func(err error) { l.grant.lose(trust.AsLost(err, driver.Gone)) })
+	c.heed(l)
+}
+
+func (c *Client) keep(l *Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := l.grant
+	if l.asked.Kind == line.Exclusive {
+		c.line(g.name).Hold(l)
 	}
-	now, wall := driver.Now(), time.Now().Round(0)
-	for p := range ln.All() {
-		w := p.Of
-		all = append(all, driver.Waiter{
-			Holder: *c.config.Holder, Lease: w.lease, Since: wall.Add(w.call.Began.Sub(now)), Why: w.call.Terms.Why,
-			Shared: w.call.Kind == line.Shared, Slots: max(0, int(w.call.Kind)), Holds: w.holds, Local: true,
-		})
+	if g.next = c.grants; g.next != nil {
+		g.next.prev = g
 	}
-	return all
+	c.grants = g
+	c.sched.Add(&g.item, l.trust.Due())
 }

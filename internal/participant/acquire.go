@@ -4,63 +4,12 @@ package participant
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-const (
-	// maxRepeats bounds how often a request is repeated at once.
-	maxRepeats = 5
-	// maxLate bounds how often Acquire asks again for a grant that came too late to be of use.
-	maxLate = 3
-	// recallWithin is how long TryAcquire asks for a lease that may be kept, besides the time of four requests,
-	// but a second at most, before it takes it for held. If nobody uses it, its client gives it back in the time
-	// of two.
-	recallWithin = 100 * time.Millisecond
-)
-
-// TryAcquire asks for a lease once and waits for nobody. It does not overtake waiters. The error is
-//
-//   - a *driver.HeldError if the name is held, or a *driver.SlotsError if with another number of slots;
-//   - a *driver.ClosedError if the store grants nothing at present;
-//   - driver.ErrUnavailable if the store has certainly recorded nothing;
-//   - driver.ErrUncertain if the store may have recorded the lease, which the participant undoes;
-//   - the error of ctx, under the same rule.
-func (p *Participant) TryAcquire(ctx context.Context, req *driver.Request) (*Lease, error) {
-	ctx, stop, err := p.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer p.done(stop)
-	began := driver.Now()
-	l, err := p.attemptOnce(ctx, req, attemptKind{})
-	if !mayBeKept(err) {
-		return l, err
-	}
-	asked := driver.Now()
-	within := recallWithin + min(4*asked.Sub(began), time.Second)
-	for pause := recallWithin / 400; mayBeKept(err) && driver.Now().Sub(asked) < within; pause = min(2*pause, recallWithin/8) {
-		if err := pauseFor(ctx, pause); err != nil {
-			return nil, err
-		}
-		l, err = p.attemptOnce(ctx, renamed(req), attemptKind{})
-	}
-	return l, err
-}
-
-// mayBeKept reports whether a lease is in the way that its client may only keep.
-func mayBeKept(err error) bool {
-	if err == nil {
-		return false
-	}
-	var held *driver.HeldError
-	return errors.As(err, &held) && held.Info != nil && len(held.Info.Holders) == 1 && held.Info.Holders[0].Keeps
-}
 
 // Acquire asks until the lease is granted or ctx ends. It waits in the store's queue, or asks again and again if the
 // store has none. It goes on while the store refuses requests, and through a silence of one TTL; then it returns a
@@ -94,6 +43,9 @@ func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (*Lease,
 		req = renamed(req)
 	}
 }
+
+// maxLate bounds how often Acquire asks again for a grant that came too late to be of use.
+const maxLate = 3
 
 // errAgain says that somebody has ended the lease before it was granted.
 var errAgain = errors.New("the lease was ended before it was granted")
@@ -191,72 +143,105 @@ func (l *Lease) tooLate(ctx context.Context) error {
 	return &lateError{fmt.Errorf("%w: the grant took longer than its TTL of %v: use a longer one", outcome, l.ttl)}
 }
 
-// try asks, and asks again at once if what was in the way has gone.
-func (p *Participant) try(ctx context.Context, req *driver.Request) (*Lease, error) {
-	a := p.attempt(req)
-	ans, err := a.ask(ctx, false)
-	for range maxRepeats {
-		if err != nil || ans.Granted || ans.Rank > 0 || len(ans.Holders) > 0 || ans.Closed > 0 {
-			break
-		}
-		ans, err = a.ask(ctx, false) // waiters that had gone were in the way
-	}
-	switch {
-	case err != nil:
-		return nil, a.giveUp(driver.FailureOf(err))
-	case ans.Granted:
-		return a.Lease, nil
+// attempt is a request on its way to a lease.
+type attempt struct {
+	*Lease
+	req  driver.Request
+	seen look   // the last answer that did not grant
+	own  waiter // of Acquire
+
+	holders []driver.Held // of that answer, for a caller that gives up
+}
+
+// look is an answer that did not grant, and over what events about the name arrived when the request
+// was sent.
+type look struct {
+	sent    driver.Instant // before the server's clock showed at
+	at      time.Duration  // since 1970
+	began   driver.Instant // before the request was sent
+	took    time.Duration  // until the answer came
+	session any
+}
+
+// attempt begins an attempt. Events find its lease from then on: they may come before the answer.
+func (p *Participant) attempt(req *driver.Request) *attempt {
+	l := &Lease{p: p, ref: driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots}, ttl: req.TTL}
+	if req.Keeps {
+		l.wanted = new(wanted)
+		_, l.wanted.stop = p.store.Hear(req.Name)
 	}
 	p.mu.Lock()
-	a.forget()
+	defer p.mu.Unlock()
+	if again := p.leases[req.Lease]; again != nil { // the call is repeated
+		l.doubt, l.ref.Handle = again.doubt, again.ref.Handle
+	}
+	p.leases[req.Lease] = l
+	return &attempt{Lease: l, req: *req}
+}
+
+// ask asks the store once and records a grant.
+func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
+	a.p.mu.Lock()
+	a.req.Queue, a.req.Handle, a.unconfirmed = queue, a.ref.Handle, false
+	a.p.mu.Unlock()
+	began := driver.Now()
+	ans, err := a.p.store.Ask(ctx, &a.req)
+	heard := driver.Now()
+	if ans.Handle != nil {
+		a.p.mu.Lock()
+		a.ref.Handle = ans.Handle
+		a.p.mu.Unlock()
+	}
+	if err != nil {
+		f := driver.FailureOf(err)
+		if !f.Silent && !f.Lasting && ctx.Err() == nil { // a refusal is an answer, if it comes from the store
+			a.p.answered.Store(true)
+		}
+		a.p.mu.Lock()
+		a.doubt = a.doubt || f.Maybe
+		f.Maybe = a.doubt // the store may receive an earlier request yet
+		a.p.mu.Unlock()
+		f = worded(f)
+		return ans, &f
+	}
+	a.p.answered.Store(true)
+	a.p.saw(ans.Clock, heard)
+	if !ans.Granted {
+		a.seen = look{ans.Sent, ans.At, began, heard.Sub(began), ans.Session}
+		return ans, nil
+	}
+	a.p.mu.Lock()
+	defer a.p.mu.Unlock()
+	if w := a.waiter; w != nil && w.lost || a.loss.why != nil { // perhaps after this answer
+		return driver.Answer{}, errEnded
+	}
+	a.hold(&ans, term{sent: ans.Since, heard: heard, ttl: a.ttl}, ans.Since)
+	if a.unconfirmed { // somebody may have ended it after this answer
+		a.p.confirmSoon()
+	}
+	return ans, nil
+}
+
+// errEnded is why an attempt ends of whose lease an event said that it was ended. The store may have it still, as it may be
+// about to ask for it back.
+var errEnded = &driver.Failure{
+	Err:   fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain),
+	Maybe: true, Lasting: true, Ended: true,
+}
+
+// giveUp ends an attempt that has failed, and returns its error. What the store may have recorded, it undoes in the
+// background, or at once where a request costs nothing.
+func (a *attempt) giveUp(f driver.Failure) error {
+	p := a.p
+	p.mu.Lock()
+	a.waiter = nil
+	f.Maybe = f.Maybe || a.doubt
+	if a.state = unsure; !f.Maybe {
+		a.forget()
+	}
 	p.mu.Unlock()
-	if ans.Closed > 0 && len(ans.Holders) == 0 {
-		return nil, p.closedFor(ctx, ans)
+	if f.Maybe {
+		a.Discard()
 	}
-	return nil, &driver.HeldError{Info: infoOf(req.Name, ans.Holders)}
-}
-
-// closedFor returns the error of a store that grants nothing at present.
-func (p *Participant) closedFor(ctx context.Context, ans driver.Answer) error {
-	err := &driver.ClosedError{Left: ans.Closed}
-	if info, no := p.store.Describe(ctx); no == nil {
-		err.MaxTTL, err.SetBy, err.Do = info.MaxTTL, info.SetBy, info.Do
-	}
-	return err
-}
-
-func infoOf(name string, holders []driver.Held) *driver.Info {
-	info := &driver.Info{Name: name, Holders: holders}
-	for _, h := range holders {
-		info.Token = max(info.Token, h.Token)
-	}
-	return info
-}
-
-// renamed returns a copy of req for another attempt, with a new id. The attempt before
-// may be about to be undone; that must not undo the new one.
-func renamed(req *driver.Request) *driver.Request {
-	again := *req
-	again.Lease = NewID()
-	return &again
-}
-
-var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-
-// NewID returns an id for a lease: 20 random bytes, as Redis's page on distributed locks advises,
-// in letters and digits.
-func NewID() string {
-	var b [20]byte
-	rand.Read(b[:])
-	return idEncoding.EncodeToString(b[:])
-}
-
-// pauseFor waits for d, or until ctx ends, whose error it returns.
-func pauseFor(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return f.Err
 }

@@ -3,6 +3,7 @@
 package participant
 
 import (
+	"context"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -62,4 +63,60 @@ func (p *Participant) pause(rank int, free, closed time.Duration) time.Duration 
 		return free + p.spread(stagger)
 	}
 	return most - p.spread(most/4)
+}
+
+// sleep returns when it is time to look again, or when the name was handed over.
+func (a *attempt) sleep(ctx context.Context, d time.Duration) *driver.Failure {
+	until := driver.Now().Add(d)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		heard := a.heard()
+		switch {
+		case heard.lost:
+			return errEnded
+		case heard.held, heard.now:
+			return nil
+		case heard.soon:
+			until = min(until, driver.Now().Add(a.p.pause(0, heard.free, 0)))
+			timer.Reset(until.Sub(driver.Now()))
+		}
+		select {
+		case <-timer.C:
+			return nil
+		case <-heard.wake:
+			continue
+		case <-ctx.Done():
+		case <-a.p.ctx.Done():
+		}
+		return &driver.Failure{Err: a.p.usable(ctx), Maybe: a.p.caps.Queue}
+	}
+}
+
+// heard is what events have said to a waiter since it looked last.
+type heard struct {
+	held, now, soon, lost bool
+	free                  time.Duration
+	wake                  <-chan struct{}
+}
+
+// heard returns that, and takes the name if an event has handed it over.
+func (a *attempt) heard() heard {
+	a.p.mu.Lock()
+	defer a.p.mu.Unlock()
+	w := a.waiter
+	if w == nil {
+		return heard{held: a.state == held}
+	}
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
+	}
+	h := heard{now: w.now, soon: w.soon, lost: w.lost, free: w.free, wake: w.wake}
+	w.now, w.soon = false, false
+	if e := w.granted; e != nil {
+		w.granted = nil
+		h.held = a.take(e)
+		h.now = !h.held
+	}
+	return h
 }

@@ -2,7 +2,11 @@
 
 package participant
 
-import "github.com/pawl-go/pawl/driver"
+import (
+	"errors"
+
+	"github.com/pawl-go/pawl/driver"
+)
 
 // loss is how a lease has ended without its holder, and who is told. Participant.mu guards it.
 type loss struct {
@@ -46,4 +50,16 @@ func (l *Lease) lose(why *driver.LostError) {
 	}
 	l.forget()
 	l.loss.tell(why)
+}
+
+// lossOf returns err if it says that a lease is lost.
+func lossOf(err error) *driver.LostError {
+	var lost *driver.LostError
+	switch {
+	case errors.As(err, &lost):
+		return lost
+	case errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrReleased):
+		return &driver.LostError{Reason: driver.Gone}
+	}
+	return nil
 }
