@@ -176,7 +176,7 @@ func TestGuard(t *testing.T) {
 			if err := g.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
-			take(t, other, name("renewed"), time.Second)
+			take(t, other, name("renewed"), time.Minute)
 		})
 	}
 	if err := guard(take(t, mine, "guard/pool", time.Minute), open(t, p.URL("pawl"), wide)); !errors.Is(err, errors.ErrUnsupported) {
@@ -209,7 +209,7 @@ func TestGuardSharers(t *testing.T) {
 		if err := tx.commit(); err != nil {
 			t.Error(err)
 		}
-		take(t, other, req.Name, time.Second)
+		take(t, other, req.Name, time.Minute)
 	}
 }
 

@@ -181,7 +181,7 @@ func TestGuardSavepoint(t *testing.T) {
 			if err := tx.commit(); err != nil {
 				t.Error(err)
 			}
-			take(t, other, req.Name, time.Second)
+			take(t, other, req.Name, time.Minute)
 		}
 	}
 	tx := beginners(t, p)["pgx"]()

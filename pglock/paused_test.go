@@ -80,7 +80,8 @@ func TestPausedWaiters(t *testing.T) {
 				}
 			}
 			url := "postgres://pawl@" + c.addr + "/postgres?sslmode=disable"
-			one, two, three := open(t, url, wide), open(t, url, wide), open(t, url, wide)
+			opts := &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience}
+			one, two, three := open(t, url, opts), open(t, url, opts), open(t, url, opts)
 			g, err := one.TryAcquire(t.Context(), req())
 			if err != nil {
 				t.Fatal(err)
@@ -88,7 +89,7 @@ func TestPausedWaiters(t *testing.T) {
 			links, cut := make([]*drivertest.Link, c.paused), make([]chan waiting, c.paused)
 			for i := range links {
 				links[i] = drivertest.NewLink(t, c.addr)
-				cut[i] = wait(openThrough(t, links[i], wide).client, c.shared && i%2 == 0)
+				cut[i] = wait(openThrough(t, links[i], opts).client, c.shared && i%2 == 0)
 			}
 			next, last := wait(two, false), wait(three, false)
 			for _, link := range links {
@@ -102,7 +103,10 @@ func TestPausedWaiters(t *testing.T) {
 			case w = <-last:
 				last = next
 			case <-time.After(time.Minute):
-				t.Fatalf("nobody gets the name behind %d waiters that are paused", c.paused)
+				t.Fatalf("nobody gets the name behind %d waiters that are paused; the server has\n%s", c.paused, sql(t, p,
+					"SELECT pid, state, now() - query_start, wait_event, left(query, 80) FROM pg_stat_activity WHERE backend_type = 'client backend' AND (state <> 'idle' OR query LIKE '%acquire(%') UNION ALL "+
+						"SELECT 0, w.lease, NULL, (w.looks - pawl.us())::text, (w.place - (SELECT min(place) FROM pawl.waiter v WHERE v.name = w.name))::text FROM pawl.waiter w WHERE w.name = '"+name+"' UNION ALL "+
+						"SELECT 0, l.lease, NULL, (l.until - pawl.us())::text, l.waiters::text FROM pawl.lock l WHERE l.name = '"+name+"'"))
 			}
 			g = got(w)
 			if d := w.at.Sub(began); d > freeFor+patience/2 { // with claims one after the other it was over a minute
