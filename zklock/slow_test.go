@@ -73,7 +73,9 @@ func TestTooSlowForTheTTL(t *testing.T) {
 func TestRenewalGoesOn(t *testing.T) {
 	t.Parallel()
 	const trip, limit, ttl = 3 * time.Second, 2 * time.Second, time.Minute
-	link := drivertest.NewLink(t, startServer(t).Addr)
+	server := startServer(t)
+	release(t, take(t, openURL(t, server.url(), ttl), request("goes-on", ttl))) // the node of the name is there now
+	link := drivertest.NewLink(t, server.Addr)
 	link.Slow(trip / 2)
 	opts := options(ttl)
 	opts.ConnectTimeout = patience
