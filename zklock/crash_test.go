@@ -268,8 +268,8 @@ func TestContention(t *testing.T) {
 	if grants.Load() < 50 {
 		t.Errorf("only %d grants", grants.Load())
 	}
-	if fired > 2*n {
-		t.Errorf("%d watches fired for %d nodes; want at most two each", fired, n)
+	if fired > 3*n { // a late grant is asked for again, with another node
+		t.Errorf("%d watches fired for %d nodes; want two each, or few more", fired, n)
 	}
 	if !eventually(patience, func() bool {
 		found, _, err := firstSession(clients[0]).conn.Exists(clients[0].wire.dir("deploy"))
