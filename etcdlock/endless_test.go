@@ -23,7 +23,7 @@ func TestClusterEndsNoLeases(t *testing.T) {
 	const ttl = 5 * time.Second
 	m := startServer(t)
 	s := openStore(t, m.url())
-	other := openClient(t, m.url(), ttl)
+	other := openClient(t, m.url(), 2*ttl)
 	lives, err := other.Acquire(t.Context(), "lives")
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestClusterEndsNoLeases(t *testing.T) {
 	if _, err := pb.NewMaintenanceClient(s.client.ActiveConnection()).Alarm(t.Context(), alarm); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * ttl)
+	time.Sleep(3 * ttl)
 	if n := len(keysOf(t, s, gone)); n != 1 || !w.waits() {
 		t.Errorf("%d keys of the holder, the waiter waits: %v; want that the cluster has not ended the lease", n, w.waits())
 	}

@@ -74,7 +74,7 @@ func fill(t *testing.T) int32 {
 func TestFullServerKeepsLeases(t *testing.T) {
 	t.Parallel()
 	m := startServer(t, "--quota-backend-bytes", "4000000")
-	const ttl = 6 * time.Second
+	const ttl = 12 * time.Second
 	a, b := openClient(t, m.url(), ttl), openClient(t, m.url(), ttl)
 	held, err := a.Acquire(t.Context(), "deploy")
 	if err != nil {

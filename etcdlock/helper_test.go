@@ -190,8 +190,9 @@ func keys(t testing.TB, s *half, prefix string) []string {
 // keysOf returns the keys of an attempt.
 func keysOf(t testing.TB, s *half, req *driver.Request) (own []*mvccpb.KeyValue) {
 	t.Helper()
-	q, err := s.queue(context.Background(), req.Name)
-	if err != nil {
+	var q queue
+	var err error
+	if !eventually(patience, func() bool { q, err = s.queue(context.Background(), req.Name); return err == nil }) {
 		t.Fatal(err)
 	}
 	for _, e := range q {
