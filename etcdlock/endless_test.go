@@ -16,7 +16,7 @@ import (
 )
 
 // TestClusterEndsNoLeases: a cluster with the alarm CORRUPT refuses to end etcd leases. The name stays with a holder that
-// is gone, and its waiter waits; who asks is told of the alarm. A lease that is renewed lives on. When the alarm is over the
+// is gone, and its waiter waits; the error of a request names the alarm. A lease that is renewed lives on. When the alarm is over the
 // waiter gets the name.
 func TestClusterEndsNoLeases(t *testing.T) {
 	t.Parallel()

@@ -86,8 +86,8 @@ func TestPatternShowsItsNames(t *testing.T) {
 	}
 }
 
-// TestForeignKeys: a key under a name of ours without an etcd lease keeps that lock from being granted for ever. Who asks
-// for it is told at once which key it is, and what to type; doctor tells as well.
+// TestForeignKeys: a key without an etcd lease, under the name of a lock, keeps the lock for ever. A request for it fails at
+// once with the key and the command that deletes it. Examine finds it as well.
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)

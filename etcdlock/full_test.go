@@ -117,7 +117,7 @@ func TestFullServerKeepsLeases(t *testing.T) {
 	}
 	time.Sleep(ttl * 3 / 2)
 	if err := l.Err(); err != nil {
-		t.Errorf("the lease of whoever had to wait: %v", err)
+		t.Errorf("the lease of the waiter: %v", err)
 	}
 	if err := l.Release(t.Context()); err != nil {
 		t.Errorf("Release = %v", err)

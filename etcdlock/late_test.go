@@ -83,8 +83,8 @@ func TestEatenReplyOfTry(t *testing.T) {
 	release(t, take(t, b, request("deploy")))
 }
 
-// TestEatenReplyOfJoin: the key of a waiter whose first answer is lost is there. Whoever gives up
-// undoes it, and whoever waits on finds it, and makes no other.
+// TestEatenReplyOfJoin: a waiter whose first answer is lost has a key. A caller that gives up undoes it. A caller that
+// goes on waiting finds it, and makes no other.
 func TestEatenReplyOfJoin(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
@@ -408,7 +408,7 @@ func TestLateRelease(t *testing.T) {
 	nothingLeft(t, s)
 }
 
-// TestStreamsEnd: streams on which keepalives were sent end with their server, and that of a later keepalive is another.
+// TestStreamsEnd: a stream for keepalives ends with its server. The next keepalive takes another stream.
 func TestStreamsEnd(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)

@@ -178,7 +178,7 @@ func TestKeepIdleLateAsk(t *testing.T) {
 	release(t, next)
 }
 
-// TestKeepIdleBehind: whoever is granted what others wait for is told so.
+// TestKeepIdleBehind: a waiter that is granted a name hears that others wait for it.
 func TestKeepIdleBehind(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)

@@ -46,8 +46,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestServerName: the name that the certificate must have is that of the URL, else that of
-// the options, else that of the address.
+// TestServerName: the certificate must have the name in the URL, else the name in the options, else the host.
 func TestServerName(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := servers.Certificate(t, "etcd.internal")
