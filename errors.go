@@ -153,7 +153,7 @@ func only(err error) error {
 	return err
 }
 
-// outcome is an error that is several outcomes, of which it shows one. It has no Unwrap, so
+// outcome shows only one outcome of an error that has several. It has no Unwrap, so
 // that errors.Is asks it alone.
 type outcome struct {
 	error

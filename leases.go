@@ -35,7 +35,7 @@ type Leases struct {
 // it releases those it has and begins anew. A lease that was held before, see Reentrant, loses
 // one hold when the others end.
 //
-// The errors are those of Acquire, and one if names is empty or the options have KeepIdle, or
+// It returns the errors of Acquire, and one if names is empty or the options have KeepIdle, or
 // NoRenew or ProgressEvery, with which the leases would end one by one.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
@@ -139,7 +139,7 @@ func (g *Leases) nest(l *Lease) {
 }
 
 // tie makes all leases end when one has ended. From here on their context no longer
-// ends with that of the waiting call.
+// ends with the context of the waiting call.
 func (g *Leases) tie(maxHold time.Duration) {
 	g.cancel()
 	g.ctx, g.cancel = g.Context(context.Background())
@@ -261,8 +261,8 @@ func (g *Leases) Release(ctx context.Context) error {
 	return g.relErr
 }
 
-// forgo drops the MinHold of leases under which nobody has worked, as some are missing. It
-// spares those that were held before.
+// forgo drops the MinHold of the leases: no work was done under them, as some are missing. It
+// spares leases that were held before.
 func (g *Leases) forgo() {
 	for _, l := range g.leases {
 		if l.Holds() == 1 {

@@ -55,8 +55,8 @@ func Schemes() []string {
 // program must import its package; a blank import is enough. The Open function of that package
 // says what its URLs contain, and has options that only its kind of store knows.
 //
-// Errors contain no password. They are those of the package's Open and of New, and one that
-// names the registered schemes if that of url is not among them. If the store is unavailable,
+// Errors contain no password. Open returns the errors of the package's Open and of New, and one that
+// names the registered schemes if the scheme of url is not among them. If the store is unavailable,
 // Open returns a client that connects when it is used: see Ping.
 func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	open, err := find(url)

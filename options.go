@@ -42,7 +42,7 @@ type Options struct {
 	// a TTL to answer (unless Observer.Renewed is set).
 	Logger *slog.Logger
 
-	// Observer learns of every event. By default nobody does.
+	// Observer learns of every event. The default has no functions.
 	Observer Observer
 
 	// Require lists the guarantees that the client needs; by default none. If the store lacks

@@ -135,8 +135,8 @@ type Hold struct {
 // Info describes one name.
 type Info struct {
 	Name string `json:"name"`
-	// Token is the largest that the store knows of for the name, granted or reserved: that of a Held may be
-	// smaller, that of the next lease is greater. 0 if it remembers none of a free name, as Redis.
+	// Token is the largest token of the name, granted or reserved: the token of a Held may be smaller, and the
+	// next lease has a greater one. 0 if the store does not remember it for a free name, as Redis.
 	Token   Token    `json:"token,omitempty"`
 	Holders []Held   `json:"holders"`
 	Waiters []Waiter `json:"waiters,omitempty"` // in the order of the queue

@@ -11,8 +11,8 @@ import (
 
 // lock is one name. Store.mu guards it.
 //
-// Whoever ends a lease, and whoever leaves the queue, lets in those waiters who
-// fit now in the same critical section. So at any other time the first waiter
+// The end of a lease, and a waiter that leaves the queue, let in the waiters that
+// fit now, in the same critical section. So at any other time the first waiter
 // does not fit, nobody can come in between, and a request cannot overtake the
 // queue: it has only to look whether there is one.
 //
@@ -51,7 +51,7 @@ type holder struct {
 	token    uint64
 	spare    uint64 // tokens after its own that are its own too
 	waited   bool   // somebody was waiting when it was granted
-	keeps    bool   // its client may keep it when nobody uses it
+	keeps    bool   // its client may keep it after its release
 	acquired driver.Instant
 	since    driver.Instant // when the TTL began
 	ttl      time.Duration

@@ -140,7 +140,7 @@ func (b *Batch[Q, A]) pass() {
 	b.launch()
 }
 
-// launch sends those that wait, of which there is one, as a call that counts already. mu is held.
+// launch sends the requests that wait (there is at least one) as a call that counts already. mu is held.
 func (b *Batch[Q, A]) launch() {
 	all := b.next[:min(len(b.next), b.Most)]
 	if b.next = b.next[len(all):]; len(b.next) > 0 {

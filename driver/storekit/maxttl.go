@@ -13,8 +13,8 @@ import (
 // MaxTTL is the longest TTL of any lease in a store, for stores that may forget leases: so long
 // they grant nothing then.
 type MaxTTL struct {
-	TTL time.Duration // 0: nobody has set it
-	By  string        // the Signature of whoever has set it
+	TTL time.Duration // 0: no client has set it
+	By  string        // the Signature of the holder that has set it
 }
 
 // Holder returns who has set it, or nil if that is not known.

@@ -32,7 +32,7 @@ func (r Record) String() string {
 	return string(b)
 }
 
-// Records makes the Records of requests. It keeps the last one: those of one client are the same
+// Records makes the Records of requests. It keeps the last one: all Records of one client are the same
 // unless a lease has a Why, or its caller holds others. The zero Records is ready for use.
 type Records struct{ last atomic.Pointer[made] }
 
@@ -57,7 +57,7 @@ func (r *Records) Of(req *driver.Request, keeps bool) string {
 }
 
 // HowLost returns how a lease has ended that the store does not have any more. by is the Record of
-// the client that has broken it, or empty if nobody has: then the lease is gone.
+// the client that has broken it; if it is empty, the lease is gone.
 func HowLost(by string) *driver.LostError {
 	if by == "" {
 		return &driver.LostError{Reason: driver.Gone}

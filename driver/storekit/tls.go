@@ -77,7 +77,7 @@ func (f *TLSFiles) Params() []Param {
 }
 
 // Apply returns a copy of conf, which may be nil, with what the parameters say: an
-// authority that is trusted instead of those of the system, the client's certificate,
+// authority to trust instead of the system's, the client's certificate,
 // and the name that the server's certificate must have.
 func (f *TLSFiles) Apply(conf *tls.Config) (*tls.Config, error) {
 	if conf == nil {

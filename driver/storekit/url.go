@@ -126,8 +126,8 @@ func ReadQuery(rawQuery string, params ...Param) error {
 	return nil
 }
 
-// ReadUser sets *name and *password to those of the URL, if it has them. If there is
-// still no password, it takes that of the environment variable env.
+// ReadUser sets *name and *password to what the URL has. If there is still no password, it reads
+// the environment variable env.
 func ReadUser(u *url.Userinfo, env string, name, password *string) {
 	*name = cmp.Or(u.Username(), *name)
 	if p, ok := u.Password(); ok {

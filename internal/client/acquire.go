@@ -71,7 +71,7 @@ type waiter struct {
 	name  string
 	lease string          // the id of req, if it has one before it has its turn
 	holds []driver.Hold   // of req
-	req   *driver.Request // whoever hands over may replace it before it sends to turn
+	req   *driver.Request // as it goes to the store
 	call  Call
 	turn  chan *Lease // receives the lease, or nil: ask the store
 }

@@ -64,7 +64,7 @@ type Config struct {
 	Caller func(ctx context.Context) (*driver.Holder, context.Context)
 }
 
-// Observer is told what happens to leases. It must not block, and calls nothing of the client.
+// Observer hears what happens to leases. It must not block, and calls nothing of the client.
 type Observer interface {
 	Acquired(l *Lease, waited time.Duration)
 	Renewed(l *Lease, took, left, ttl time.Duration)

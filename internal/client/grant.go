@@ -23,7 +23,7 @@ type grant struct {
 	prev, next *grant // in Client.grants, guarded by Client.mu
 	item       schedule.Item[*grant]
 
-	mu      sync.Mutex    // guards the fields below, and those of all its leases
+	mu      sync.Mutex    // guards the fields below, and the fields of all its leases
 	present *Lease        // which has the grant now
 	free    chan struct{} // closed when the request under way has ended; nil if nobody waits for that
 

@@ -26,13 +26,11 @@ const obstacleAfter = 50 * time.Millisecond
 func (c *Client) FindObstacle(name string) *Obstacle {
 	o := new(Obstacle)
 	o.timer = time.AfterFunc(obstacleAfter+c.random.spread(obstacleAfter/10), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.closed || o.over.Load() {
+		if o.over.Load() {
 			return
 		}
-		c.background.Go(func() { // which Close waits for
-			ctx, cancel := context.WithTimeout(c.ctx, participant.RequestTimeout)
+		c.Go(func(ctx context.Context) { // which Close waits for
+			ctx, cancel := context.WithTimeout(ctx, participant.RequestTimeout)
 			defer cancel()
 			if info, err := c.store.Inspect(ctx, name); err == nil && len(info.Holders) > 0 {
 				o.held.Store(&info.Holders[0])

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// Forgo drops the MinHold of a lease under which nobody has worked.
+// Forgo drops MinHold: no work was done under the lease.
 func (l *Lease) Forgo() {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
@@ -35,7 +35,7 @@ func (l *Lease) parks(idle bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ln := c.lines[g.name]
-	if c.closed || idle && (ln == nil || !ln.Quiet(l) || !g.reserves()) { // nobody gives it back later, or waiters come first
+	if c.closed || idle && (ln == nil || !ln.Quiet(l) || !g.reserves()) { // Close gives it back, or waiters come first
 		return false
 	}
 	parked := l.parked(idle)
@@ -115,7 +115,7 @@ func (l *Lease) restOver() {
 	}
 }
 
-// returnLater gives a lease back that nobody has, and returns a channel that is closed
+// returnLater gives back a parked lease in the background, and returns a channel that is closed
 // when that is over. The caller holds Client.mu, and the client is not closed.
 func (c *Client) returnLater(l *Lease) <-chan struct{} {
 	if l.returned == nil {
@@ -171,7 +171,7 @@ func (g *grant) wanted() *Lease {
 	return nil
 }
 
-// ShowIdle notes in what the store shows that this client keeps it and nobody uses it.
+// ShowIdle marks in info the lease that this client keeps and does not use.
 func (c *Client) ShowIdle(info *driver.Info) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

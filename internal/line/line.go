@@ -109,7 +109,7 @@ func (l *Line[H, W]) Leave(h H) bool {
 func (l *Line[H, W]) Holder() H { return l.holder }
 
 // Heir returns the waiter that may inherit the exclusive lease of h, or nil. While a call
-// is at the store nobody does: it came before all that wait.
+// is at the store there is none: that call came before all that wait.
 func (l *Line[H, W]) Heir(h H) *Place[W] {
 	if l.holder != h || l.asking > 0 {
 		return nil
@@ -167,8 +167,8 @@ func (l *Line[H, W]) All() iter.Seq[*Place[W]] {
 // Waiting reports whether anybody waits.
 func (l *Line[H, W]) Waiting() bool { return l.first != nil }
 
-// Over reports whether nothing is left of the line: nobody asks, and nobody holds the
-// name. Nobody waits then.
+// Over reports whether nothing is left of the line: no call asks, and none holds the
+// name. None waits then.
 func (l *Line[H, W]) Over() bool {
 	var nobody H
 	return l.asking == 0 && l.holder == nobody

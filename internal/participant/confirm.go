@@ -19,7 +19,7 @@ const (
 	confirmTimeout = time.Second
 	confirmAgain   = 200 * time.Millisecond // after a request without an answer
 
-	declineTimeout = time.Second // of a claim that nobody wants
+	declineTimeout = time.Second // of a claim whose waiter has left
 
 	// leastTTL asks whether a lease still holds the name and makes it no longer.
 	leastTTL = time.Microsecond
@@ -51,7 +51,7 @@ func (p *Participant) confirmAll() {
 	}
 }
 
-// toConfirm returns the leases to ask for. There is nobody who asks any more if there are none.
+// toConfirm returns the leases to ask for. If there are none, confirmAll ends.
 func (p *Participant) toConfirm() (all []*Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -54,7 +54,7 @@ type state uint8
 
 const (
 	asking state = iota // it was asked for, or is waited for
-	unsure              // it may be held, or in the queue, but nobody wants it
+	unsure              // it may be held, or in the queue, and its caller has left
 	held
 	ended // released
 )
@@ -113,7 +113,8 @@ func (l *Lease) Reserved() (tokens uint64, others bool) {
 	return l.spare, l.others
 }
 
-// Lives asks whether a lease that does not expire is still there: nobody renews it, so nobody would know.
+// Lives asks whether a lease that does not expire is still there. The client does not renew such a lease, so it may have
+// ended unnoticed.
 func (l *Lease) Lives() bool {
 	if l.p.caps.Expiry {
 		return true
@@ -177,7 +178,7 @@ func (l *Lease) notRenewed(err error, c driver.Clock) error {
 // end ends the lease at the store, or takes it out of the queue.
 //
 // The service may receive a request for the lease that was given up long after the end, if it was sent over
-// another connection. So the store is told of such requests.
+// another connection. So End says that there may be such requests.
 func (l *Lease) end(ctx context.Context) error {
 	p := l.p
 	p.mu.Lock()

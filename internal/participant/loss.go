@@ -11,7 +11,7 @@ import (
 // loss is how a lease has ended without its holder, and who is told. Participant.mu guards it.
 type loss struct {
 	why    *driver.LostError // that was noted first; nil if the lease is not lost, as far as is known
-	notify func(error)       // nil: nobody asks, or the holder gives the lease back or has seen the loss itself
+	notify func(error)       // nil before OnLost, and once the holder gives the lease back or has seen the loss itself
 }
 
 // tell notes the loss, and tells the holder unless one was noted before.

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// clock is that of a server. It compares the wall clock by which a server ends leases, and which its answers
-// carry, with the local one. If it is set forward leases end early; if it is set back they
+// clock compares the wall clock of a server, by which it ends leases and which its answers carry, with the local
+// clock. If it is set forward leases end early; if it is set back they
 // end late. A new master whose clock differs from the old one's has the same effect.
 type clock struct {
 	last reading // that the next one is compared with

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// maxTokens bounds the names of which a client remembers a token.
+// maxTokens bounds how many names a client remembers a token of.
 const maxTokens = 4096
 
 // tokens remembers the greatest token that the store has granted to this client on each name.

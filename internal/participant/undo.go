@@ -74,8 +74,8 @@ func (l *Lease) endAgain() error {
 }
 
 // Bounded returns a context with the values of ctx for a request that a caller waits for, whatever becomes of
-// ctx. It ends after RequestTimeout, or with what is left of closeTimeout. A store on this machine keeps nobody
-// waiting, and needs no end.
+// ctx. It ends after RequestTimeout, or with what is left of closeTimeout. A store on this machine answers at
+// once, and needs no end.
 func (p *Participant) Bounded(ctx context.Context) context.Context {
 	switch {
 	case p.caps.CrossHost:

@@ -58,7 +58,7 @@ func (p *Participant) await(ctx context.Context, req *driver.Request) (*Lease, e
 	return nil, err
 }
 
-// firstSilence is how long a first request takes at least that nobody answers, rather than refuses.
+// firstSilence tells a first request without an answer, which takes longer, from a refused connection.
 const firstSilence = time.Second
 
 // readyTimeout is how long a caller waits until it can hear events. Then it polls.

@@ -29,8 +29,8 @@
 //
 // A grant goes from lease to lease by HandOver: the store sees one, with the id and the
 // record of the first. The last of these leases has the grant. Answers to renewals, and
-// news, are about the grant: whoever asked, they are for the lease that has it when they
-// come.
+// news, are about the grant: they are for the lease that has it when they come, whichever
+// lease has asked.
 package trust
 
 import (
@@ -187,7 +187,7 @@ func (l *Lease) Due() driver.Instant {
 	return due
 }
 
-// Keep sees to it that the grant is handed over to nobody: it may go on without us. It
+// Keep makes sure that the grant is not handed over: it may go on without us. It
 // returns false if the lease has ended; its grant may be another lease's then.
 func (l *Lease) Keep() bool {
 	if l.cause != nil {
@@ -284,12 +284,12 @@ func (l *Lease) Lower(now driver.Instant) (Terms, bool) {
 	return t, true
 }
 
-// HandOver ends the lease, which is being released or is idle, and returns that of a
+// HandOver ends the lease, which is being released or is idle, and returns the lease of a
 // waiter, which has its grant and its trust window from then on. It does nothing and
 // returns false if the waiter needs a grant of its own: its Why differs, no tokens are
 // left, the turn is over, less than half of its TTL is left (if it renews and the lease is
 // not idle, half a second is enough), or it has a MinHold, for which the whole TTL has to
-// be left. One that is idle is handed over to nobody once others want it.
+// be left. An idle lease is not handed over once others want it.
 func (l *Lease) HandOver(t Terms, now driver.Instant, chance float64) (heir Lease, ok bool) {
 	need := t.TTL / 2
 	if !t.NoRenew && !l.idle {
@@ -327,7 +327,7 @@ func (l *Lease) hasHeirs(now driver.Instant) bool {
 }
 
 // Early reports whether the lease has a MinHold that is not over: the store is to keep its
-// grant. That of a lease that was lost is not kept.
+// grant. A lost lease is not kept.
 func (l *Lease) Early(now driver.Instant) bool {
 	return l.cause == nil && now < l.least && now < l.Deadline() && !l.idle
 }
@@ -341,7 +341,7 @@ func (l *Lease) Short(now driver.Instant) (left, ttl time.Duration) {
 	return left, l.terms.TTL
 }
 
-// Forgo drops MinHold: nobody has worked under the lease.
+// Forgo drops MinHold: no work was done under the lease.
 func (l *Lease) Forgo() { l.least = 0 }
 
 // Rest ends the lease, which is being released, and returns the one that keeps its grant

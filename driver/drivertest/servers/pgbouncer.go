@@ -73,5 +73,5 @@ func newPgBouncer(p *Postgres, settings string) (*PgBouncer, error) {
 	return b, nil
 }
 
-// URL is that of the database through the pooler.
+// URL returns the URL of the database through the pooler.
 func (b *PgBouncer) URL() string { return "postgres://pawl@" + b.Addr + "/postgres?sslmode=disable" }

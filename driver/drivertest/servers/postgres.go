@@ -142,7 +142,7 @@ func (p *Postgres) tool(name string, args ...string) error {
 	return nil
 }
 
-// URL is that of a user of the server.
+// URL returns the URL for a user of the server.
 func (p *Postgres) URL(user string) string {
 	return "postgres://" + user + "@" + p.Addr + "/postgres?sslmode=disable"
 }
@@ -187,7 +187,7 @@ func StartPostgres(t T, args ...string) *Postgres {
 	return p
 }
 
-// End ends the server for good. One that is killed would leave shared memory, of which a machine
+// End stops the server for good. A killed one would leave shared memory, of which a machine
 // has four thousand pieces.
 func (p *Postgres) End() {
 	if p.Alive() {
