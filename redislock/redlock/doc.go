@@ -18,7 +18,8 @@
 //	TTL − elapsed since that instant − (TTL/100 + 2 ms) > 0
 //
 // It returns as soon as the result is certain. A node that is silent for a second, or for a
-// third of the TTL if that is shorter, counts as a refusal. Without a lease, the client ends
+// third of the TTL if that is shorter, counts as a refusal; once a quorum has answered, a
+// node has only 50 ms or four round trips more. Without a lease, the client ends
 // the attempt at all nodes, also at those that refused or did not answer. If a node cannot
 // be reached, the client repeats that when the node answers again. From then on the node
 // refuses late proposals of the attempt.

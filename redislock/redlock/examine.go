@@ -43,7 +43,7 @@ func whyDown(err error) (level driver.Level, text, do string) {
 	case errors.Is(err, ErrNotIndependent):
 		return driver.Problem, "it answers, but counts as down: " + misses{{"", err}}.text(0), "make it a master on its own, " + replace
 	case errors.Is(err, driver.ErrDisagree), errors.Is(err, storekit.ErrDenied), errors.Is(err, storekit.ErrConfig):
-		return driver.Problem, "it answers, but counts as down: " + misses{{"", err}}.text(0), "see to that"
+		return driver.Problem, "it answers, but counts as down: " + misses{{"", err}}.text(0), "correct that"
 	case errors.Is(err, errSilent), errors.Is(err, context.DeadlineExceeded):
 		return driver.Warning, "it does not answer", "see whether it hangs (redis-cli -h HOST PING), start it again, " + replace
 	}
@@ -70,9 +70,9 @@ func spare(grant, n, quorum int) driver.Finding {
 	f := driver.Finding{Check: "quorum", Text: fmt.Sprintf("%d of %d nodes grant leases, and %d are enough", grant, n, quorum)}
 	switch {
 	case grant < quorum:
-		f.Level, f.Do = driver.Problem, "see to the nodes named here; nothing is granted until then"
+		f.Level, f.Do = driver.Problem, "repair the nodes named here; nothing is granted until then"
 	case grant == quorum && grant < n:
-		f.Level, f.Text, f.Do = driver.Warning, f.Text+": not one more may fail", "see to the nodes named here"
+		f.Level, f.Text, f.Do = driver.Warning, f.Text+": not one more may fail", "repair the nodes named here"
 	}
 	return f
 }

@@ -71,7 +71,7 @@ var errSilentNodes = errors.New("the store does not answer")
 // passed.
 func (m misses) as(kind error, d *store, limit time.Duration) error {
 	if limit > 0 && slices.ContainsFunc(m, miss.silent) {
-		return fmt.Errorf("%w: %w: %d of %d nodes have not answered, and %d have to: %v; a node has %v to answer: if that is too short for the way to it, set NodeTimeout (?node_timeout=)",
+		return fmt.Errorf("%w: %w: %d of %d nodes have not answered, and %d have to: %v; a node has %v to answer: if round trips take longer, set NodeTimeout (?node_timeout=)",
 			kind, errSilentNodes, len(m), len(d.members), d.quorum, m, limit)
 	}
 	return m.tooFew(kind, len(d.members), d.quorum)

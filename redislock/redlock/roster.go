@@ -231,7 +231,7 @@ func (r *roster) misfit(node int, base entry) error {
 }
 
 // errStranger is why a node that has no record counts as down.
-var errStranger = &oddNode{"it has no record of which node it is, and of the store's nodes none was first named by this address",
+var errStranger = &oddNode{"it has no record of its id, and no node of the store was first named by this address",
 	"if it has lost its data, name it by the address by which it was named first, or wait for a client that knows it; if it is new, see pawl nodes change --help"}
 
 // twice reports whether another node has the same id, and was not copied from this one. r.mu is held.
