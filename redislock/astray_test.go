@@ -183,7 +183,6 @@ func TestEfficiencyAddressMoves(t *testing.T) {
 func TestOtherServerHasIt(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t), startServer(t)
-	grownUp(t, testMaxTTL, first, second)
 	link := drivertest.NewLink(t, first.Addr)
 	opts := testOptions()
 	opts.TTL, opts.MaxTTL = 3*time.Minute, 3*time.Minute

@@ -107,8 +107,7 @@ func (s *store) keysOf(key, lease string) [5]string {
 	return [...]string{s.server.EpochKey(key), s.server.FloorKey(key), all[queue:], key, all[:queue]}
 }
 
-// missed says that messages about the locks of one server may be lost, or that this is another server now, or another
-// run: waiters look, and leases are asked for.
+// missed says that messages about the locks of one server may be lost: waiters look, and leases are asked for.
 func (s *store) missed(at *conn.Conn) {
 	s.events.Put(driver.Event{Kind: driver.Missed, Concerns: func(name string) bool { return s.server.Has(at, s.layout.Lock(name)) }})
 }

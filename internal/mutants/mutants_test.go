@@ -132,7 +132,7 @@ var slow = []string{
 	"TestCluster/Messages", "TestClusterEarsFollow",
 	"TestClusterFirstUse", "TestClusterFirstUseBesideDeadNode", "TestWire/slots-of-another-number-are-refused-for-good",
 	"TestDeadlock/file", "TestExpiredReadersFreeTheKey", "TestExpiryWhileWaiting", "TestKeepIdle", "TestLeftoversOfAKilledWrapper",
-	"TestLostData", "TestNamesDoNotLeak", "TestOldCreateComesLate", "TestOtherServerHasIt",
+	"TestLostData", "TestNamesDoNotLeak", "TestOldCreateComesLate",
 	"TestPromoted", "TestReadOnly", "TestReadersAndWriters", "TestStuckLeaderCostsNoLease",
 	"TestWaitingForAStoreThatIsGone", "TestWatchWithADamagedFile",
 }

@@ -153,9 +153,6 @@ func (s *Server) bind(b, stale *Binding) {
 	b.err = err
 	close(b.done)
 	s.TellClosed(b, left)
-	if err == nil && s.tellMoved() {
-		s.missed()
-	}
 }
 
 func (s *Server) bindOn(ctx context.Context, wire rueidis.CommandClient, b *Binding, before driver.Instant) (closed time.Duration, err error) {

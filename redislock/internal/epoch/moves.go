@@ -27,7 +27,6 @@ type moves struct {
 	// away is when the one before was heard of last, until the present one has been
 	// told, or 0. It does not change when that takes several attempts.
 	away driver.Instant
-	news bool // the present run has not been reported
 }
 
 // moved records which run b is for. If that is another run than before, the server must
@@ -39,21 +38,13 @@ func (s *Server) moved(b *Binding, left driver.Instant) driver.Instant {
 	m := &s.moves
 	if b.boot != "" && m.run != b.boot {
 		if m.run != "" {
-			m.away, m.news = left, true
+			m.away = left
 		}
 		m.run = b.boot
 		m.count++
 	}
 	b.move = m.count
 	return m.away
-}
-
-// tellMoved reports, once for each run, whether the change of run has to be reported.
-func (s *Server) tellMoved() (news bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	news, s.moves.news = s.moves.news, false
-	return news
 }
 
 // arrived records that the server has been told.

@@ -52,8 +52,7 @@ type Config struct {
 	// Opened is called when a subscription is open, for the first time or again.
 	// Messages that were sent before are lost.
 	Opened func(*conn.Subscription)
-	// Missed is called when messages may have been lost, and when the client has come to another run or
-	// another server. It may be nil.
+	// Missed is called when messages may have been lost. It may be nil.
 	Missed func(at *conn.Conn)
 	// News is called with news of a server: a run is found that grants nothing for a while, or it has not
 	// been heard for a second, once a minute while that lasts. It may be nil.
