@@ -152,6 +152,10 @@ func TestClusterPatternOfASlot(t *testing.T) {
 		_, err := b.TryAcquire(t.Context(), long(name))
 		disagrees(t, "TryAcquire of "+name, err, "lock:*")
 	}
+	err := Bless(t.Context(), c.url(), longOptions())
+	if disagrees(t, "Bless", err, "lock:*"); errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("Bless = %v; want no ErrUnavailable", err)
+	}
 	if _, err := g.Renew(t.Context(), long("deploy").TTL); err != nil {
 		t.Errorf("Renew = %v", err)
 	}

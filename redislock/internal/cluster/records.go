@@ -220,7 +220,7 @@ func (c *Cluster) change(ctx context.Context, mode string) error {
 	all.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return conn.NotBound(ctx, err).Err
+			return err
 		}
 	}
 	return nil
@@ -228,14 +228,17 @@ func (c *Cluster) change(ctx context.Context, mode string) error {
 
 func (c *Cluster) changeAll(ctx context.Context, s *epoch.Server, mode string) error {
 	b, err := s.Bound(ctx, nil)
-	if err != nil || !b.Guarded() {
-		return err
+	if err != nil {
+		return conn.NotBound(ctx, err).Err
+	}
+	if !b.Guarded() {
+		return nil
 	}
 	slots := c.slotsOf(s, 0)
 	n, args := min(len(slots), 1), s.TellingArgs(mode) // the script notifies the others once
 	for len(slots) > 0 {
 		if _, _, err := c.join(ctx, s, s.Client, b, slots[:n], args); err != nil {
-			return err
+			return conn.NotBound(ctx, err).Err
 		}
 		if fail := s.Differs(b); fail != nil {
 			return fail.Err
