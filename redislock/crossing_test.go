@@ -17,31 +17,11 @@ import (
 // stopped there.
 func heldUp(s *party, script int, before func()) {
 	s.server.Before = func(now int) {
-		switch {
-		case script == secondRead && now == nextRead:
-			script = nextRead
-		case script == now && before != nil:
+		if script == now && before != nil {
 			do := before
 			before = nil
 			do()
 		}
-	}
-}
-
-const nextRead, secondRead = -1, -2 // instead of a script
-
-// TestInspectBesideHandOver: the last reader hands the lock over to a writer between the
-// two looks at it. It was never free.
-func TestInspectBesideHandOver(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	a, b := openLong(t, r), openLong(t, r)
-	reader := take(t, a, reading(long("deploy")))
-	w := wait(t, r, b, long("deploy"))
-	heldUp(a, secondRead, func() { release(t, reader); w.granted(patience) })
-	info, err := a.Inspect(t.Context(), "deploy")
-	if err != nil || len(info.Holders) != 1 || info.Holders[0].Token != driver.Token(w.grant.Token()) || info.Holders[0].Expires.IsZero() {
-		t.Errorf("Inspect = %+v, %v; want the writer", info, err)
 	}
 }
 

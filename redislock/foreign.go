@@ -4,6 +4,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -26,26 +27,25 @@ const mostForeign = 20
 func (s *store) foreignKeys(ctx context.Context, srv *epoch.Server) []driver.Finding {
 	var found []driver.Finding
 	for _, pattern := range append(s.layout.Patterns("", queueSuffix), s.prefix+"token:*") {
-		for cursor := uint64(0); ; {
-			page, err := srv.Do(ctx, srv.Client.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
-			var some []driver.Finding
-			if err == nil {
-				some, err = s.foreignAmong(ctx, srv, page.Elements)
-			}
-			if err != nil {
-				return append(found, driver.Finding{Check: "keys", Server: srv.Addr, Text: "not all keys under the prefix were looked at: " + err.Error()})
-			}
+		err := scan(ctx, srv, pattern, func(keys []string) error {
+			some, err := s.foreignAmong(ctx, srv, keys)
 			if found = append(found, some...); len(found) > mostForeign {
-				return append(found[:mostForeign], driver.Finding{Check: "keys", Server: srv.Addr, Level: driver.Problem,
-					Text: "there are more such keys", Do: "delete them too, or choose another Prefix (?prefix=)"})
+				return errEnough
 			}
-			if cursor = page.Cursor; cursor == 0 {
-				break
-			}
+			return err
+		})
+		if err == errEnough {
+			return append(found[:mostForeign], driver.Finding{Check: "keys", Server: srv.Addr, Level: driver.Problem,
+				Text: "there are more such keys", Do: "delete them too, or choose another Prefix (?prefix=)"})
+		}
+		if err != nil {
+			return append(found, driver.Finding{Check: "keys", Server: srv.Addr, Text: "not all keys under the prefix were looked at: " + err.Error()})
 		}
 	}
 	return found
 }
+
+var errEnough = errors.New("enough keys")
 
 func (s *store) foreignAmong(ctx context.Context, srv *epoch.Server, keys []string) (found []driver.Finding, err error) {
 	if len(keys) == 0 {

@@ -66,27 +66,33 @@ func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
 
 func (s *store) scanServer(ctx context.Context, srv *epoch.Server, prefix string, found map[string]bool) error {
 	for _, pattern := range s.layout.Patterns(prefix, queueSuffix) {
-		if err := s.scanFor(ctx, srv, pattern, prefix, found); err != nil {
-			return err
+		if err := scan(ctx, srv, pattern, func(keys []string) error {
+			for _, key := range keys {
+				name, ok := s.layout.Name(key)
+				if !ok {
+					name, ok = s.layout.NameBeside(key, queueSuffix)
+				}
+				if ok && strings.HasPrefix(name, prefix) {
+					found[name] = true
+				}
+			}
+			return nil
+		}); err != nil {
+			return readError(ctx, err)
 		}
 	}
 	return nil
 }
 
-func (s *store) scanFor(ctx context.Context, srv *epoch.Server, pattern, prefix string, found map[string]bool) error {
+// scan calls f with the keys of a server that match a pattern, some at a time, until f returns an error.
+func scan(ctx context.Context, srv *epoch.Server, pattern string, f func(keys []string) error) error {
 	for cursor := uint64(0); ; {
 		page, err := srv.Do(ctx, srv.Client.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
 		if err != nil {
-			return readError(ctx, conn.Lacking(err, "scan"))
+			return conn.Lacking(err, "scan")
 		}
-		for _, key := range page.Elements {
-			name, ok := s.layout.Name(key)
-			if !ok {
-				name, ok = s.layout.NameBeside(key, queueSuffix)
-			}
-			if ok && strings.HasPrefix(name, prefix) {
-				found[name] = true
-			}
+		if err := f(page.Elements); err != nil {
+			return err
 		}
 		if cursor = page.Cursor; cursor == 0 {
 			return nil
@@ -103,71 +109,39 @@ func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error
 		}
 		keys[i] = s.layout.Lock(name)
 	}
-	replies, err := s.server.Read(ctx, keys, func(b rueidis.Builder, key string) []rueidis.Completed {
-		by := s.layout.Beside(key)
-		return []rueidis.Completed{
-			b.Get().Key(key).Build(),
-			b.Pttl().Key(key).Build(),
-			b.Zrange().Key(by + queueSuffix).Min("0").Max("-1").Withscores().Build(),
-		}
-	})
+	replies, err := s.read(ctx, keys)
 	if err != nil {
 		return nil, readError(ctx, err)
 	}
 	now := time.Now()
 	infos := make([]*driver.Info, len(names))
 	for i, name := range names {
-		info, several, err := readInfo(name, replies[i], now)
-		if err == nil && several {
-			err = s.lookAtSharers(ctx, keys[i], info)
+		if r := replies[i]; isWrongType(r[0].Error()) && isWrongType(r[3].Error()) {
+			// The lock of another library, as Redisson's hash, unless it was handed over between the two commands.
+			again, err := s.read(ctx, keys[i:i+1])
+			if err != nil {
+				return nil, readError(ctx, err)
+			}
+			replies[i] = again[0]
 		}
-		if err != nil {
+		if infos[i], err = readInfo(name, replies[i], now); err != nil {
 			return nil, readError(ctx, err)
 		}
-		infos[i] = info
 	}
 	return infos, nil
 }
 
-// lookAtSharers adds the holders of a lock that several hold together.
-func (s *store) lookAtSharers(ctx context.Context, key string, info *driver.Info) error {
-	replies, err := s.server.Read(ctx, []string{key}, func(b rueidis.Builder, key string) []rueidis.Completed {
+func (s *store) read(ctx context.Context, keys []string) ([][]rueidis.RedisResult, error) {
+	return s.server.Read(ctx, keys, func(b rueidis.Builder, key string) []rueidis.Completed {
+		by := s.layout.Beside(key)
 		return []rueidis.Completed{
-			b.Zrange().Key(key).Min("0").Max("-1").Withscores().Build(),
-			b.Time().Build(),
 			b.Get().Key(key).Build(),
 			b.Pttl().Key(key).Build(),
+			b.Zrange().Key(by + queueSuffix).Min("0").Max("-1").Withscores().Build(),
+			b.Zrange().Key(key).Min("0").Max("-1").Withscores().Build(),
+			b.Time().Build(),
 		}
 	})
-	if err != nil {
-		return err
-	}
-	members, err := replies[0][0].AsZScores()
-	if isWrongType(err) && !isWrongType(replies[0][2].Error()) { // the last sharer has gone
-		if value := text(replies[0][2]); value != "" { // and one lease holds it alone by now
-			pttl, _ := replies[0][3].AsInt64()
-			info.Holders = append(info.Holders, parseHeld(value, pttl, time.Now()))
-			info.Token = max(info.Token, info.Holders[0].Token)
-		}
-		return nil
-	}
-	if isWrongType(err) { // the lock of another library, as Redisson's hash
-		pttl, _ := replies[0][3].AsInt64()
-		info.Holders = append(info.Holders, parseHeld("?", pttl, time.Now()))
-		return nil
-	}
-	if err != nil && !rueidis.IsRedisNil(err) {
-		return conn.Lacking(err, "zrange")
-	}
-	at, err := replies[0][1].AsIntSlice()
-	if err != nil || len(at) != 2 {
-		return conn.Lacking(err, "time")
-	}
-	info.Holders = append(info.Holders, readSharers(members, time.Unix(at[0], at[1]*1000))...)
-	for _, h := range info.Holders {
-		info.Token = max(info.Token, h.Token)
-	}
-	return nil
 }
 
 func isWrongType(err error) bool {
@@ -175,34 +149,46 @@ func isWrongType(err error) bool {
 	return ok && strings.HasPrefix(ret.Error(), "WRONGTYPE")
 }
 
-// readInfo also says whether the lock is one that several can hold together, which
-// are not in the reply.
-func readInfo(name string, r []rueidis.RedisResult, now time.Time) (info *driver.Info, several bool, err error) {
-	info = &driver.Info{Name: name, Holders: []driver.Held{}}
+// readInfo reads the replies to the commands of read.
+func readInfo(name string, r []rueidis.RedisResult, now time.Time) (*driver.Info, error) {
+	info := &driver.Info{Name: name, Holders: []driver.Held{}}
 	value, err := r[0].ToString()
-	if several = isWrongType(err); err != nil && !several && !rueidis.IsRedisNil(err) {
-		return nil, false, conn.Lacking(err, "get")
+	if err != nil && !isWrongType(err) && !rueidis.IsRedisNil(err) {
+		return nil, conn.Lacking(err, "get")
 	}
-	pttl, err := r[1].AsInt64()
-	if err != nil {
-		return nil, false, conn.Lacking(err, "pttl")
+	pttl, errTTL := r[1].AsInt64()
+	if errTTL != nil {
+		return nil, conn.Lacking(errTTL, "pttl")
 	}
-	if value != "" && !several {
+	switch sharers, errShared := r[3].AsZScores(); {
+	case err == nil && value != "":
 		info.Holders = append(info.Holders, parseHeld(value, pttl, now))
-		info.Token = info.Holders[0].Token
+	case isWrongType(err) && isWrongType(errShared):
+		info.Holders = append(info.Holders, parseHeld("?", pttl, now))
+	case len(sharers) > 0:
+		at, err := r[4].AsIntSlice()
+		if err != nil || len(at) != 2 {
+			return nil, conn.Lacking(err, "time")
+		}
+		info.Holders = append(info.Holders, readSharers(sharers, time.Unix(at[0], at[1]*1000))...)
+	case errShared != nil && !isWrongType(errShared) && !rueidis.IsRedisNil(errShared):
+		return nil, conn.Lacking(errShared, "zrange")
+	}
+	for _, h := range info.Holders {
+		info.Token = max(info.Token, h.Token)
 	}
 	queue, err := r[2].AsZScores()
 	if isWrongType(err) { // another program's
 		info.Holders = append(info.Holders, parseHeld("?", -1, now))
-		return info, several, nil
+		return info, nil
 	}
 	if err != nil && !rueidis.IsRedisNil(err) {
-		return nil, false, conn.Lacking(err, "zrange")
+		return nil, conn.Lacking(err, "zrange")
 	}
 	for _, m := range queue {
 		info.Waiters = append(info.Waiters, parseWaiter(m.Member, m.Score))
 	}
-	return info, several, nil
+	return info, nil
 }
 
 // Describe implements driver.Store. Of a cluster it looks at some hash slots of each master.

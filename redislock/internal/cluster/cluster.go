@@ -31,7 +31,7 @@ type Cluster struct {
 	nodes conn.Nodes
 	one   *epoch.Server // of a cluster that is one server
 
-	// Before is of tests. It is called before a script is sent, and with -1 before keys are read.
+	// Before is of tests. It is called before a script is sent.
 	Before func(script int)
 
 	ctx    context.Context // ends with Close

@@ -15,9 +15,6 @@ import (
 // Read sends the commands that cmds makes for each key, which change nothing, to the nodes that have the
 // keys, and returns the replies in the order of keys.
 func (c *Cluster) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
-	if c.Before != nil {
-		c.Before(-1)
-	}
 	type part struct {
 		s    *epoch.Server
 		keys []int
