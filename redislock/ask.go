@@ -30,12 +30,12 @@ type call struct {
 	main conn.Session // and those to this client about a lease that it may keep
 }
 
-// handle is what the server has to be told again: under which text the lease is in the queue, or shares the lock, and its
-// place in the queue.
+// handle is what later requests for the lease repeat: the text under which it waits in the queue or shares the lock, and
+// its place in the queue.
 type handle struct{ kind, record, place string }
 
-// session is over what messages about a lock come: one subscription, from its opening to its end, and one run of the
-// server. Other servers may deliver the messages of a server too, as the replicas in a cluster do.
+// session says how messages about a lock arrive: over one subscription, from its opening to its end, from one run of a
+// server. Other servers may deliver these messages too, as replicas in a cluster do.
 type session struct {
 	at  conn.Session
 	run string
@@ -92,7 +92,8 @@ func (c *call) ref() driver.Ref {
 	return driver.Ref{Name: c.req.Name, Lease: c.req.Lease, Shared: c.req.Shared, Slots: c.req.Slots, Handle: c.handle()}
 }
 
-// listening notes over what messages come. It returns a failure if a waiter would hear none for good.
+// listening notes the sessions before the request is sent. It returns a failure if the server refuses a subscription for
+// good: a waiter would hear nothing.
 func (c *call) listening(ctx context.Context) *driver.Failure {
 	if c.req.Keeps {
 		c.main = c.s.server.Listening(c.key)
@@ -133,7 +134,7 @@ func (c *call) answer(reply []rueidis.RedisMessage, since driver.Instant, by epo
 	return ans, nil
 }
 
-// granted completes the answer that grants the lock. The lease of one that has it alone needs no handle.
+// granted completes the answer that grants the lock. An exclusive lease needs no handle.
 func (c *call) granted(ans driver.Answer, token rueidis.RedisMessage) (driver.Answer, error) {
 	if c.h.kind != exclusive {
 		ans.Handle = c.handle()
@@ -170,8 +171,8 @@ func (c *call) refused(ans *driver.Answer, reply []rueidis.RedisMessage) {
 	}
 }
 
-// untilFree returns for how long a lock is held if nobody renews it, by the PTTL of its key; negative if nobody knows.
-// The key is there in its last millisecond.
+// untilFree returns when a lock ends if nobody renews it, by the PTTL of its key; negative if it has no end.
+// The key still exists in its last millisecond.
 func untilFree(pttl int64) time.Duration {
 	switch pttl {
 	case noEnd:

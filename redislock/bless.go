@@ -15,7 +15,7 @@ import (
 // Bless declares that nobody holds a lease that the server at url may have forgotten.
 // It ends the quarantine after a restart or FLUSHALL, or of a new server. After a
 // crash, call it only when every holder has ended or was stopped. If opts or the URL
-// name a MaxTTL, the store has that from then on. The errors are those of Open. With
+// name a MaxTTL, it becomes the store's. Bless returns the errors of Open. With
 // Efficiency there is no quarantine, and Bless returns an error.
 func Bless(ctx context.Context, url string, opts *Options) error {
 	return change(ctx, "bless", url, opts, func(s *store) error { return s.server.Bless(ctx) })
@@ -29,7 +29,7 @@ func Bless(ctx context.Context, url string, opts *Options) error {
 //
 // Before you raise it, give all clients the new MaxTTL, since a client with a shorter
 // one is refused when it starts. After you have lowered it, change the clients when you
-// like. The errors are those of Open.
+// like. SetMaxTTL returns the errors of Open.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
 	url, err := conn.WithMaxTTL(url, maxTTL)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// mostForeign is how many keys are told of. Whatever is wrong with more is wrong with the prefix.
+// mostForeign is how many keys are reported. If there are more, the prefix is wrong.
 const mostForeign = 20
 
-// foreignKeys looks for keys under the names of ours that keep a lock from being granted, for ever or until they
-// expire: another program has made them, or somebody by hand.
+// foreignKeys looks for keys under our names that block a lock, for ever or until they expire. Another program, or
+// somebody by hand, has made them.
 func (s *store) foreignKeys(ctx context.Context, srv *epoch.Server) []driver.Finding {
 	var found []driver.Finding
 	for _, pattern := range append(s.layout.Patterns("", queueSuffix), s.prefix+"token:*") {

@@ -83,8 +83,8 @@ func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held)
 	return holders
 }
 
-// parseSharers is readSharers for what a script has answered: members and scores in
-// turn. The script has left out leases that have ended.
+// parseSharers is readSharers for the answer of a script, which alternates members and
+// scores. The script has left out leases that have ended.
 func parseSharers(reply rueidis.RedisMessage) []driver.Held {
 	flat, err := reply.AsStrSlice()
 	if err != nil {
@@ -100,7 +100,7 @@ func parseSharers(reply rueidis.RedisMessage) []driver.Held {
 	return readSharers(members, time.Time{})
 }
 
-// holders are those of a lock as a script has returned them: the value of the lock and its PTTL, or the leases that hold it
+// holders reads the holders that a script has returned: the value of the lock and its PTTL, or the leases that hold it
 // together.
 func holders(value string, pttl int64, sharers rueidis.RedisMessage) []driver.Held {
 	if value != "" {

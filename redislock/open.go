@@ -39,9 +39,9 @@ import (
 // It connects, for at most ConnectTimeout and until ctx ends. If the server is unavailable the
 // client connects when it is used: see pawl.Client.Ping. If it fails for another reason, if the
 // user lacks rights or, unless AllowUnguarded is set, if restarts of the server could
-// not be noticed, the error says what to do. The other errors are those of pawl.New. No
-// error contains a password. User and password are those of the server;
-// sentinel_username and sentinel_password are those of the sentinels.
+// not be noticed, the error says what to do. Open also returns the errors of pawl.New. No
+// error contains a password. User and password are for the server; sentinel_username and
+// sentinel_password are for the sentinels.
 //
 // One node of a cluster is enough to find the others, at the addresses that they
 // announce to each other; addr names more, in case the first is down. Open refuses a
@@ -62,7 +62,7 @@ func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options)
 }
 
 // New returns a pawl client that uses client and never closes it. The first lease on a new server
-// may wait for MaxTTL, as with Open, and its errors are those of Open. It ignores options about
+// may wait for MaxTTL, and the errors are the same, as with Open. New ignores options about
 // the connection.
 //
 // The client should be made with AlwaysPipelining: without it, requests that are
@@ -75,7 +75,7 @@ func New(client rueidis.Client, opts *Options) (*pawl.Client, error) {
 }
 
 // NewStore returns the wire of a client of the server at url, for callers that wrap it
-// before they pass it to pawl.New. Its errors are those of Open.
+// before they pass it to pawl.New. It returns the errors of Open.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	d, _, err := newDriver(ctx, url, opts)
 	return d, err
@@ -97,8 +97,8 @@ func (s *store) driver() driver.Store {
 	return s
 }
 
-// connect returns the store at url. It also returns the options with what the URL says, beside an error too unless the URL
-// is wrong.
+// connect returns the store at url, and the options with the settings in the URL: also beside an error, unless the URL is
+// wrong.
 func connect(ctx context.Context, url string, opts *Options) (*store, *Options, error) {
 	opts = orDefault(opts)
 	place, err := conn.Parse(url, opts.forURL())
@@ -190,8 +190,8 @@ func newStore(opts *Options) (*store, error) {
 	return s, nil
 }
 
-// config is that of the server, or the servers. A client without a contact belongs to
-// the caller.
+// config returns the configuration of each server. A client without a contact belongs
+// to the caller.
 func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.Config {
 	s.bounded = contact != nil
 	conf := epoch.Config{
@@ -233,7 +233,7 @@ func (s *store) start(ctx context.Context, server *cluster.Cluster, conf epoch.C
 	return nil
 }
 
-// blessNew blesses a server that has no record of an epoch, and reports whether it has.
+// blessNew blesses a server that has no record of an epoch, and reports whether it did.
 func blessNew(ctx context.Context, server *cluster.Cluster) (bool, error) {
 	is, err := server.State(ctx)
 	if err != nil || is.Run == "" || is.TTL != 0 {

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// foreignLook is at most how often the first waiter looks at a lock of another library, which does not
-// say when it lets go. Only with a Pattern such locks are to be expected.
+// foreignLook is the shortest time between two looks of the first waiter at a lock of another library,
+// which sends no message when it releases. Such locks occur with a Pattern.
 const foreignLook = 100 * time.Millisecond
 
-// foreign reports whether the value of a lock is that of another library.
+// foreign reports whether another library has written the value of a lock.
 func foreign(value string) bool { return value != "" && strings.Count(value, " ") < 4 }
 
 // agree makes sure that all clients of the store have the same pattern.

@@ -16,22 +16,21 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
-// claimTTL is how long a lock that was handed to a waiter stays its own until it asks
-// for more.
+// claimTTL is how long a waiter has a lock that was handed over to it. It renews the lease in that time.
 const claimTTL = time.Second
 
 var claimMillis = epoch.Millis(claimTTL)
 
-// lookEvery is how often a waiter looks that hears nothing. So a lock is free for 3 s at most while a
-// waiter reaches the server. The longest case is a holder that has died: a look after that offers the
-// lock to the first waiter, and a look after claimTTL finds that this one has not taken it.
+// lookEvery is how often a waiter looks if it hears nothing. So a lock is free for 3 s at most while a
+// waiter reaches the server. It takes longest after the death of a holder: one look offers the
+// lock to the first waiter, and a look after claimTTL finds that this waiter has not taken it.
 const lookEvery = 2 * time.Second
 
 // store is the wire to one server, or to one cluster.
 type store struct {
 	server    *cluster.Cluster
 	id        string // of this participant; names its channel
-	prefix    string // of all keys but, with a pattern, those of the locks
+	prefix    string // of all keys; with a pattern, not of the keys of locks
 	layout    *keys.Layout
 	limit     *epoch.Limit
 	mode      Mode

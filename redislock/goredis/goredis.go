@@ -7,24 +7,23 @@
 //	locks, err := goredis.New(ctx, rdb, nil)
 //
 // The locks have connections of their own, named pawl in CLIENT LIST, and use none of the
-// client's pool: a lock must hear messages, and know which of its requests were sent over
-// which connection, and neither is to be had from a pool. They are one for all requests, one
-// for messages, another while scripts are loaded, and, with WaitReplicas, one more; of a
-// cluster as many for each node that has locks. Each is made by the client's
-// dialer and logs in with what the client has for that: a password, or a provider, which is
-// asked for each new connection.
+// client's pool: a lock must hear messages, and must know which connection carried which of
+// its requests. A pool offers neither. There is one connection for requests and messages,
+// a second one while scripts are loaded, and another with WaitReplicas; on a cluster so many
+// for each node that has locks. The client's dialer makes each connection. It logs in with the client's
+// password or credentials provider; a provider is asked for each new connection.
 //
-// From the client are taken address, network, database, Dialer, TLSConfig, DialTimeout,
-// Username, Password and the three kinds of credentials providers; through sentinels also
-// which server is the master. Not taken are hooks, OnConnect, limits, retries, timeouts of
+// New takes from the client its address, network, database, Dialer, TLSConfig, DialTimeout,
+// Username, Password, the three kinds of credentials providers, and the master that sentinels
+// name. It does not take hooks, OnConnect, limits, retries, timeouts of
 // reads and writes, and the number of connections. Closing the client does not close the
-// locks, and closing the locks does not close the client; but a client of sentinels finds no
-// master any more once it was closed.
+// locks, and closing the locks does not close the client. But once a client of sentinels is
+// closed, its dialer finds no master.
 //
-// Through sentinels the client's dialer is asked for the master with each connection, and not
-// in between: the locks stay at a master that the sentinels have given up for as long as it can
-// be reached and says that it is the master. While it is cut off from the sentinels only, others may
-// be granted the same locks at the new one. A redislock.Open with the addresses of the sentinels
+// With sentinels, the client's dialer looks up the master for each new connection only. So the
+// locks stay at a master that the sentinels have replaced, as long as it can be reached and says
+// that it is the master. If it is cut off from the sentinels only, other clients may
+// be granted the same locks at the new master. A redislock.Open with the addresses of the sentinels
 // (redis://sentinel:26379?master_set=NAME) hears of the new master within a second. Set
 // min-replicas-to-write at the servers in both cases.
 package goredis
@@ -49,9 +48,9 @@ import (
 // New returns a client of locks on the server, the master that sentinels name, or the cluster
 // that client is for. The first lease on a new server may wait for MaxTTL, 30 s by default; see
 // redislock.Open. In opts, Dial, Credentials, TLS, Username and Password must not be
-// set: they are the client's. A Ring, and a cluster client that is made of sentinels, are
-// refused, with an error that is errors.ErrUnsupported: the same key may be on several of
-// their servers. The other errors are those of redislock.Open.
+// set: they are the client's. New refuses a Ring, and a cluster client that is made of
+// sentinels, with an error that is errors.ErrUnsupported: the same key may be on several of
+// their servers. Otherwise it returns the errors of redislock.Open.
 func New(ctx context.Context, client redis.UniversalClient, opts *redislock.Options) (*pawl.Client, error) {
 	own, err := options(opts)
 	if err != nil {

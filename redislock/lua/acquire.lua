@@ -39,7 +39,7 @@ local function ask(lock, floor, queue, ended, lease)
   local value = known[1]
   if known[3] then return {-3} end
   -- While the server is closed, a lock of the caller may be one that had ended elsewhere, where
-  -- another lease has it now. Whoever was told of a lease renews it, and does not ask.
+  -- another lease has it now. A client that knows of its lease renews it, and does not ask.
   local own = owned(value, lease)
   if own and shut == 0 then
     redis.call('ZREM', queue, join(lease, client, kind, record)) -- it may have asked while the server was closed

@@ -9,7 +9,7 @@ local SPARE = 4000       -- how many tokens after its own a lease may have for i
 local LEAD = 10000       -- how far tokens may be ahead of the clock, in us
 local KEEPS = '"keeps":true' -- in the record of a lease whose client may keep it when nobody uses it
 
--- owned reports whether the value of a lock, or an attempt, is that of the lease.
+-- owned reports whether the value of a lock, or an attempt, belongs to the lease.
 local function owned(value, lease)
   return value and (value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ')
 end

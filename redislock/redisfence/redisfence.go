@@ -36,8 +36,8 @@ import (
 //	local stale = fence(KEYS[1], ARGV[1])
 //	if stale then return stale end
 //
-// The guard is the key that GuardKey returns and has to be among KEYS; the token is
-// in decimal digits, and what is not a token is refused too. Error makes a *fence.StaleError of the script's error.
+// The guard is the key that GuardKey returns, and must be among KEYS. The token is
+// in decimal digits; fence refuses anything else. Error makes a *fence.StaleError of the script's error.
 //
 //go:embed lua/fence.lua
 var Lua string
@@ -73,7 +73,7 @@ func GuardKey(key string) (string, error) {
 
 // Install raises the token of the data at key. A new holder calls it before it reads.
 // It returns a *fence.StaleError if the data has seen a larger token, the error of
-// fence.Check or GuardKey, or that of the server.
+// fence.Check or GuardKey, or the server's error.
 //
 // If an error leaves the outcome open, repeating the call with the same token is
 // harmless. A server that hangs may carry it out later.
@@ -85,8 +85,8 @@ func Install(ctx context.Context, client rueidis.Client, key string, token pawl.
 	return Error(installScript.Exec(ctx, client, []string{guard}, []string{Arg(token)}).Error(), key, token)
 }
 
-// Set raises the token and sets key to value, in one step. The errors are those of
-// Install. It ends a time to live that the key may have.
+// Set raises the token and sets key to value, in one step. It ends a time to live that
+// the key may have. It returns the errors of Install.
 func Set(ctx context.Context, client rueidis.Client, key, value string, token pawl.Token) error {
 	guard, err := guardOf(key, token)
 	if err != nil {

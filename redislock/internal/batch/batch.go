@@ -41,7 +41,7 @@ type Script interface {
 	Call(ctx context.Context, n int, keys, args []string) ([]rueidis.RedisMessage, error)
 }
 
-// Requests are those of one participant to one server.
+// Requests gathers the requests of one participant to one server.
 type Requests struct {
 	active atomic.Int64 // under way
 	yield  conn.Yield

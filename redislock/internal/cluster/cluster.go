@@ -204,7 +204,8 @@ func (c *Cluster) EpochKey(key string) string { return c.epochKey(c.slot(key)) }
 // have the same, and a megabyte at most.
 const floors = 8192
 
-// FloorKey is the key of the floor of the tokens of a lock, which others share: those of its slot.
+// FloorKey is the key of the floor of a lock's tokens. In a cluster the locks of a slot share it, and at one server
+// some of all locks.
 func (c *Cluster) FloorKey(key string) string {
 	if c.one != nil {
 		var text [64]byte // strconv.Itoa would make another string

@@ -45,7 +45,7 @@ func (c *Cluster) told(s *epoch.Server, b *epoch.Binding, slot int, r rueidis.Re
 	}
 	b.Joined.Add(slot)
 	s.TellClosed(b, is.Closed)
-	// The answer that told of a new record may have been lost, or its client may have
+	// The answer with a new record may have been lost, or its client may have
 	// ended. So a client that comes during the quarantine looks, too.
 	if is.Found != epoch.Joined || is.Closed > 0 && b.Comes() {
 		c.seed(s, b, is.Found != epoch.Foreign)
@@ -111,7 +111,7 @@ func (c *Cluster) join(ctx context.Context, s *epoch.Server, wire rueidis.Comman
 
 const epochBatch = 100 // slots at a time
 
-// seed begins the epochs of the other slots of a node when that of one slot was
+// seed begins the epochs of the other slots of a node when the record of one slot was
 // missing, or was of another run. If all is set, because nobody has used the cluster
 // before, it does so for the other nodes too.
 func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, all bool) {

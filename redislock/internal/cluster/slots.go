@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// slotOf returns the hash slot of a key: that of its hash tag, if it has one.
+// slotOf returns the hash slot of a key: the slot of its hash tag, if it has one.
 func slotOf(key string) int {
 	if _, rest, found := strings.Cut(key, "{"); found {
 		if tag, _, found := strings.Cut(rest, "}"); found && tag != "" {

@@ -196,7 +196,7 @@ func announced(addr, asked string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
-// take replaces the known owners by those of an answer.
+// take replaces the known owners by the owners in an answer.
 func (c *Cluster) take(a answer) error {
 	const unused = time.Minute // after that a node without slots is given up
 	c.mu.Lock()

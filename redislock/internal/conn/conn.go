@@ -43,7 +43,7 @@ const ringScale = 8
 // maxDirect leaves room in the ring for requests with a goroutine and for others.
 const maxDirect = 3 << ringScale / 4
 
-// New returns the Conn of a client. contact is that of the client's Place, or nil.
+// New returns the Conn of a client. contact comes from the client's Place, or is nil.
 func New(client rueidis.Client, contact *Contact) *Conn {
 	return &Conn{Client: client, contact: contact}
 }
@@ -126,8 +126,8 @@ func (c *Conn) Left(n int64) driver.Instant {
 	return driver.Now()
 }
 
-// Ours reports whether the connections may be dropped: those of a client that the
-// caller has made may not.
+// Ours reports whether the connections may be dropped. If the caller has made the
+// client, they may not.
 func (c *Conn) Ours() bool { return c.contact != nil }
 
 // Drop closes the connections that had been made when there were n.

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// Options are the settings in a URL and further settings of the connection.
+// Options are the settings that a URL can have, and others of the connection.
 type Options struct {
 	Prefix, Pattern    string
 	MaxTTL             time.Duration
@@ -120,7 +120,7 @@ func mode(v string) (string, error) {
 	return v, nil
 }
 
-// WithMaxTTL returns the URL with another MaxTTL. Its errors are those of Parse.
+// WithMaxTTL returns the URL with another MaxTTL. It returns the errors of Parse.
 func WithMaxTTL(s string, ttl time.Duration) (string, error) {
 	head, query, _ := strings.Cut(s, "?")
 	q, err := url.ParseQuery(query)

@@ -45,7 +45,7 @@ func Whole(script, functions string) string {
 	return before + "\n" + functions + rest
 }
 
-// The Server's own scripts follow those of Config.
+// The Server's own scripts follow the scripts of Config.
 func (s *Server) epochScript() int { return len(s.texts) - 3 }
 func (s *Server) markScript() int  { return len(s.texts) - 2 }
 func (s *Server) checkScript() int { return len(s.texts) - 1 }
@@ -77,8 +77,8 @@ type Binding struct {
 	// used says that there was a record at all. Not of a cluster.
 	theirs string
 	used   bool
-	// Joined are the slots whose record knows our MaxTTL, and Seeding says that those of the others
-	// are being made. Only of a master of a cluster.
+	// Joined are the slots whose record knows our MaxTTL. Seeding says that the records of the other slots
+	// are being made. Both are used for masters of a cluster only.
 	Joined  SlotSet
 	Seeding atomic.Bool
 	came    atomic.Bool

@@ -162,7 +162,7 @@ func (l *Limit) note(t Term) {
 	l.Note(fmt.Sprintf("MaxTTL is %v here, but %v in the store: longer TTLs are refused; set it here (?max_ttl=), or for all with pawl max-ttl %v", l.own, t, l.own))
 }
 
-// args are those of the script for the epoch.
+// args returns the arguments of the script for the epoch.
 func (l *Limit) args(mode, away string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +178,7 @@ func (l *Limit) args(mode, away string) []string {
 		cmp.Or(l.learnt.By, l.who), Millis(l.rest()), l.who, "", "", had}
 }
 
-// changeArgs are those for bless and set, which make the participant's own MaxTTL that of the store.
+// changeArgs returns the arguments for bless and set, which make the participant's own MaxTTL the store's.
 func (l *Limit) changeArgs(mode string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 type moves struct {
 	run   string // the present one; empty if there has been none
 	count int    // of changes
-	conns int64  // Contact's when it was told of the last change
+	conns int64  // the Contact's number of connections when the server learnt of the last change
 	// away is when the one before was heard of last, until the present one has been
 	// told, or 0. It does not change when that takes several attempts.
 	away driver.Instant

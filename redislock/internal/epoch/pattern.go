@@ -26,9 +26,9 @@ import (
 // Sender sends one command about a key.
 type Sender func(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure)
 
-// Agree returns driver.ErrDisagree if other clients of the store have keys of another pattern
-// than that of layout. epoch is the key of the record of an epoch. If nobody has used the
-// store, Agree records the pattern, if record is set.
+// Agree returns driver.ErrDisagree if other clients of the store have a pattern other than
+// layout's. epoch is the key of the record of an epoch. If nobody has used the
+// store and record is set, Agree records the pattern.
 func Agree(ctx context.Context, send Sender, layout *keys.Layout, epoch string, record bool) error {
 	known, used, err := get(ctx, send, epoch)
 	if err == nil && used {

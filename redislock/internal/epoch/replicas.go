@@ -18,7 +18,7 @@ import (
 // a connection of its own, on which something is written first: replicas get all writes
 // in order. One WAIT covers all requests that were answered before it.
 
-// markSuffix makes the key that is written from that of a lock.
+// markSuffix, behind another key of the slot, makes the key of the mark.
 const markSuffix = ":mark"
 
 // replicas is the connection for WAIT.

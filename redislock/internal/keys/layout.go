@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Layout says which keys a lock has: that of the lock itself, which clients of other
-// libraries may use too, and those beside it, which only ours do. All of them are in one
+// Layout says which keys a lock has: the key of the lock itself, which clients of other
+// libraries may use too, and the keys beside it, which only pawl uses. All are in one
 // slot of a cluster.
 type Layout struct {
 	Prefix  string
@@ -41,7 +41,7 @@ func New(prefix, pattern string) (*Layout, error) {
 	return l, nil
 }
 
-// version is that of what is at the store. A client refuses a store with any other.
+// version is the version of the records in the store. A client refuses a store with another one.
 const version = "1 "
 
 // Version is what the record of an epoch begins with: the version, and the pattern, so that no

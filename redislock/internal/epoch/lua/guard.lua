@@ -26,7 +26,7 @@ local function digits(n)
 end
 
 -- lineage returns the id of the data's history, or nil for a replica. A replica has
--- that of its master, and gets a new one when it becomes the master. So the id changes
+-- the id of its master, and gets a new one when it becomes the master. So the id changes
 -- if a master was a replica in between.
 local function lineage()
   local info = redis.call('INFO', 'replication')
@@ -34,7 +34,7 @@ local function lineage()
 end
 
 -- sealed reports whether this is the data that the server had at the last look, and no copy. SETRANGE makes a
--- string with the encoding raw. Whoever loads a copy of the data makes a digit one with the encoding int. (A letter would be
+-- string with the encoding raw. A server that loads a copy of the data makes a digit one with the encoding int. (A letter would be
 -- embstr, but raw in newer servers beside a long key.) A copy has the record, with the time of the last look; only the
 -- seal tells that the server got its data back from a replica that lacks the last grants.
 local SEAL = ':seal'
