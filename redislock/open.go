@@ -54,11 +54,14 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 
 // openInto is NewStore, and notes in own what the URL says.
 func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options) (driver.Store, error) {
-	d, o, err := newDriver(ctx, url, opts)
+	s, o, err := connect(ctx, url, opts)
 	if o != nil {
 		*own = o.Options
 	}
-	return d, err
+	if err != nil {
+		return nil, err
+	}
+	return s.driver(), nil
 }
 
 // New returns a pawl client that uses client and never closes it. The first lease on a new server
@@ -77,19 +80,10 @@ func New(client rueidis.Client, opts *Options) (*pawl.Client, error) {
 // NewStore returns the wire of a client of the server at url, for callers that wrap it
 // before they pass it to pawl.New. It returns the errors of Open.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
-	d, _, err := newDriver(ctx, url, opts)
-	return d, err
+	return openInto(ctx, url, opts, new(pawl.Options))
 }
 
-func newDriver(ctx context.Context, url string, opts *Options) (driver.Store, *Options, error) {
-	s, opts, err := connect(ctx, url, opts)
-	if err != nil {
-		return nil, opts, err
-	}
-	return s.driver(), opts, nil
-}
-
-// driver returns the client half of a lock over the store.
+// driver returns the wire of the store's mode.
 func (s *store) driver() driver.Store {
 	if s.mode == Efficiency {
 		return efficient{s}
@@ -211,36 +205,30 @@ func (s *store) start(ctx context.Context, server *cluster.Cluster, conf epoch.C
 	ctx, cancel := context.WithTimeout(ctx, conf.Timeout+time.Second)
 	defer cancel()
 	s.server = server // before messages come
-	if err := server.Bind(ctx); err != nil {
+	err := server.Bind(ctx)
+	if err == nil {
+		err = s.agree(ctx)
+	}
+	if err == nil && s.assumeNew && s.mode != Efficiency {
+		err = s.blessNew(ctx)
+	}
+	if err != nil {
 		server.Close()
 		return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
-	}
-	if err := s.agree(ctx); err != nil {
-		server.Close()
-		return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
-	}
-	if s.assumeNew && s.mode != Efficiency {
-		blessed, err := blessNew(ctx, server)
-		if err != nil {
-			server.Close()
-			return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
-		}
-		if blessed {
-			s.events.Drop(isClosed)
-		}
 	}
 	server.Listen()
 	return nil
 }
 
-// blessNew blesses a server that has no record of an epoch, and reports whether it did.
-func blessNew(ctx context.Context, server *cluster.Cluster) (bool, error) {
-	is, err := server.State(ctx)
+// blessNew blesses a server that has no record of an epoch. Nobody hears of the quarantine that this ends.
+func (s *store) blessNew(ctx context.Context) error {
+	is, err := s.server.State(ctx)
 	if err != nil || is.Run == "" || is.TTL != 0 {
-		return false, err
+		return err
 	}
-	return true, server.Bless(ctx)
+	if err := s.server.Bless(ctx); err != nil {
+		return err
+	}
+	s.events.Drop(func(e driver.Event) bool { return e.News.Closed > 0 })
+	return nil
 }
-
-// isClosed matches the news of a quarantine, which blessNew has ended before anybody heard of it.
-func isClosed(e driver.Event) bool { return e.News.Closed > 0 }

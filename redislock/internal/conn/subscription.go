@@ -62,15 +62,14 @@ func (s *Subscription) Ready() <-chan struct{} {
 	return s.news
 }
 
-// Closed returns since when nothing can be heard, or 0, and a channel that is closed when
-// that may have changed.
-func (s *Subscription) Closed() (since driver.Instant, news <-chan struct{}) {
+// Closed returns since when nothing can be heard, or 0.
+func (s *Subscription) Closed() driver.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.open {
-		since = s.closed
+	if s.open {
+		return 0
 	}
-	return since, s.news
+	return s.closed
 }
 
 // State returns whether messages can be heard, a channel that is closed when that may

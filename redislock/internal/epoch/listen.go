@@ -62,7 +62,7 @@ const soonSilent = time.Second
 // return that.
 func (s *Server) tellSilent() {
 	const often = time.Minute
-	since, _ := s.subscription.Closed()
+	since := s.subscription.Closed()
 	_, _, err := s.subscription.State()
 	now := driver.Now()
 	if s.News == nil || conn.Refused(err) != nil || since == 0 || now.Sub(since) < soonSilent || s.ctx.Err() != nil {
