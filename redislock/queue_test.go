@@ -163,30 +163,6 @@ func TestLostSubscription(t *testing.T) {
 	}
 }
 
-// TestStalledWaiter: a waiter that hears nothing although its connection is up
-// costs the next one no more than the claim.
-func TestStalledWaiter(t *testing.T) {
-	t.Parallel()
-	slow := drivertest.Late(t)
-	r := blessedServer(t)
-	a, c := openLong(t, r), openLong(t, r)
-	link := drivertest.NewLink(t, r.Addr)
-	b := openThrough(t, link, longOptions())
-	g := take(t, a, long("deploy"))
-	stalled := wait(t, r, b.party, long("deploy"))
-	next := wait(t, r, c, long("deploy"))
-	link.Set(drivertest.BlackHole)
-	release(t, g)
-	began := driver.Now()
-	g = next.granted(patience)
-	if d := next.at.Sub(began); d < claimTTL/2 || d > claimTTL+500*time.Millisecond+slow() {
-		t.Errorf("the next waiter got the lock after %v; want %v", d, claimTTL)
-	}
-	link.Set(drivertest.Healthy)
-	release(t, g)
-	release(t, stalled.granted(patience))
-}
-
 // TestKilledWaiter: a waiter whose process has ended is passed over at once.
 func TestKilledWaiter(t *testing.T) {
 	t.Parallel()
