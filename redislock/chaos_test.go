@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
@@ -96,8 +97,9 @@ func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options, harm i
 	for range 4 {
 		link := drivertest.NewLink(t, r.Addr)
 		links = append(links, link)
-		d, err := NewStore(t.Context(), "redis://"+link.Addr(), opts)
-		if err != nil {
+		var d driver.Store
+		var err error
+		if !eventually(patience, func() bool { d, err = NewStore(t.Context(), "redis://"+link.Addr(), opts); return err == nil }) {
 			t.Fatal(err)
 		}
 		c, err := pawl.New(d, &opts.Options)

@@ -283,7 +283,7 @@ func TestClusterForgottenLease(t *testing.T) {
 func TestClusterStoppedMaster(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
-	opts := clusterOptions(3 * time.Second)
+	opts := clusterOptions(6 * time.Second)
 	c.bless(opts)
 	locks, err := Open(t.Context(), c.url(), opts)
 	if err != nil {

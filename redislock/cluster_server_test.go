@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,9 +30,15 @@ type testCluster struct {
 	replicas []*redis
 }
 
+// clusters has room for as many as run at a time: with more of them the nodes are so late
+// that they take each other for dead.
+var clusters = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
+
 // startCluster starts a cluster of three masters.
 func startCluster(t testing.TB, replicas int, args ...string) *testCluster {
 	t.Helper()
+	clusters <- struct{}{}
+	t.Cleanup(func() { <-clusters })
 	for range 5 { // somebody else may take one of the ports before the server does
 		if c := tryCluster(t, replicas, args); c != nil {
 			return c
@@ -44,11 +51,15 @@ func startCluster(t testing.TB, replicas int, args ...string) *testCluster {
 func tryCluster(t testing.TB, replicas int, args []string) *testCluster {
 	t.Helper()
 	c := &testCluster{t: t}
+	timeout := "5000" // in which a node that is slow is not dead
+	if replicas > 0 {
+		timeout = "1000" // a replica takes over after this
+	}
 	for i := range 3 + replicas {
 		_, bus, _ := net.SplitHostPort(drivertest.FreeAddr(t))
 		r := newServer(t)
 		r.Addr, r.id = drivertest.FreeAddr(t), fmt.Sprintf("%040x", i+1)
-		r.Args = append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
+		r.Args = append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", timeout,
 			"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"}, args...)
 		if i < 3 {
 			c.masters = append(c.masters, r)
@@ -129,7 +140,7 @@ func (c *testCluster) url() string {
 func (c *testCluster) bless(opts *Options) {
 	c.t.Helper()
 	var err error
-	if !inTime(patience, func() bool { err = Bless(context.Background(), c.url(), opts); return err == nil }) {
+	if !inTime(patience, func() bool { err = Bless(context.Background(), c.url(), patient(opts)); return err == nil }) {
 		c.t.Fatal(err)
 	}
 }
@@ -196,6 +207,18 @@ func (c *testCluster) must(r *redis, args ...string) {
 	if out := r.do(args...); out != "OK" {
 		c.t.Fatalf("%v: %s", args, out)
 	}
+}
+
+// takeOver makes a replica the master. It gives the nodes some time, after which they forget the command.
+func (c *testCluster) takeOver(r *redis, how ...string) {
+	c.t.Helper()
+	for range 20 {
+		_, _ = r.Do(append([]string{"cluster", "failover"}, how...)...) // a master refuses it
+		if inTime(7*time.Second, func() bool { return epoch.ParseInfo(r.do("info", "replication"))["role"] == "master" }) {
+			return
+		}
+	}
+	c.t.Fatal("the replica does not take over")
 }
 
 // clusterRecovery is longer than it takes masters that have all been restarted to

@@ -40,7 +40,7 @@ func TestDeployments(t *testing.T) {
 // What clients make of that is all that there is to check.
 func TestReplicatedClients(t *testing.T) {
 	t.Parallel()
-	opts := &Options{MaxTTL: time.Minute}
+	opts := &Options{MaxTTL: time.Minute, ConnectTimeout: slowConnect}
 	master, _ := startReplicated(t)
 	if err := Bless(t.Context(), master.url(), opts); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestReplicatedClients(t *testing.T) {
 }
 
 func conform(t *testing.T, url string) {
-	opts := &Options{MaxTTL: time.Minute}
+	opts := &Options{MaxTTL: time.Minute, ConnectTimeout: slowConnect}
 	opts.TTL = driverTTL
 	if err := Bless(t.Context(), url, opts); err != nil {
 		t.Fatal(err)

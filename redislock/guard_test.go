@@ -35,7 +35,7 @@ func request(name string) *driver.Request {
 
 func open(t testing.TB, url string, opts *Options) *party {
 	t.Helper()
-	d, err := NewStore(context.Background(), url, opts)
+	d, err := NewStore(context.Background(), url, patient(opts))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +44,21 @@ func open(t testing.TB, url string, opts *Options) *party {
 	return p
 }
 
+// slowConnect is for wires that are cut off: each request ends, after this at the latest.
+const slowConnect = 15 * time.Second
+
+// patient returns options that connect to a server on a slow machine, too.
+func patient(opts *Options) *Options {
+	opts = orDefault(opts)
+	if opts.ConnectTimeout == 0 {
+		opts.ConnectTimeout = patience
+	}
+	return opts
+}
+
 func bless(t testing.TB, s *redis) {
 	t.Helper()
-	if err := Bless(context.Background(), s.url(), testOptions()); err != nil {
+	if err := Bless(context.Background(), s.url(), patient(testOptions())); err != nil {
 		t.Fatal(err)
 	}
 }

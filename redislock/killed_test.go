@@ -33,24 +33,6 @@ func bestOf(t *testing.T, what string, limit time.Duration, measure func(*testin
 	}
 }
 
-// typical is bestOf for what is soon by chance now and then, though it is broken: of three, two
-// have to be.
-func typical(t *testing.T, what string, limit time.Duration, measure func(*testing.T) time.Duration) {
-	t.Helper()
-	var got []time.Duration
-	soon := 0
-	for soon < 2 && len(got)-soon < 2 {
-		took := measure(t)
-		if got = append(got, took); took <= limit {
-			soon++
-		}
-	}
-	t.Logf("%s after %v", what, got)
-	if soon < 2 || slices.Max(got) > patience {
-		t.Errorf("%s after %v; want at most %v", what, got, limit)
-	}
-}
-
 // granted returns when the server granted a lease. Tokens are server time unless
 // two come in one microsecond.
 func granted(l *pawl.Lease) time.Duration { return time.Duration(l.Token()) * time.Microsecond }

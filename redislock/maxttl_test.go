@@ -31,7 +31,7 @@ func lasting(name string, ttl time.Duration) *driver.Request {
 // blessWith makes the server's MaxTTL ttl.
 func blessWith(t testing.TB, url string, ttl time.Duration) {
 	t.Helper()
-	if err := Bless(t.Context(), url, withMaxTTL(ttl)); err != nil {
+	if err := Bless(t.Context(), url, patient(withMaxTTL(ttl))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -461,7 +461,7 @@ func TestClusterMaxTTL(t *testing.T) {
 	long := open(t, c.url(), withMaxTTL(40*time.Second))
 	for _, name := range []string{one, two, three} {
 		take(t, long, lasting(name+"6", 40*time.Second)).Release(t.Context())
-		take(t, a, lasting(name+"7", time.Second))
+		take(t, a, lasting(name+"7", 10*time.Second))
 	}
 	if info := describe(t, a); info.MaxTTL != 40*time.Second || info.Closed != 0 {
 		t.Errorf("Describe = %+v", info)

@@ -19,7 +19,7 @@ func TestEfficientWire(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
 	opts := efficiently()
-	opts.MaxTTL = time.Hour
+	opts.MaxTTL, opts.ConnectTimeout = time.Hour, slowConnect
 	wiretest.Run(t, wiretest.Harness{
 		Golden: "testdata/wire-efficiency.txt",
 		Start: func(testing.TB) wiretest.Service {

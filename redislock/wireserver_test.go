@@ -39,7 +39,7 @@ func TestWire(t *testing.T) {
 
 // wireService starts a server for leases of at most maxTTL.
 func wireService(t testing.TB, maxTTL time.Duration) wiretest.Service {
-	opts := &Options{MaxTTL: maxTTL}
+	opts := &Options{MaxTTL: maxTTL, ConnectTimeout: slowConnect}
 	opts.TTL = min(driverTTL, maxTTL)
 	s := startServer(t)
 	if err := Bless(context.Background(), s.url(), opts); err != nil {
@@ -63,7 +63,7 @@ func wireService(t testing.TB, maxTTL time.Duration) wiretest.Service {
 // TestClients runs real clients on a server.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	opts := &Options{MaxTTL: time.Minute}
+	opts := &Options{MaxTTL: time.Minute, ConnectTimeout: slowConnect}
 	s := startServer(t)
 	if err := Bless(t.Context(), s.url(), opts); err != nil {
 		t.Fatal(err)
