@@ -146,7 +146,7 @@ func newStore(ctx context.Context, where *address) (*store, error) {
 		s.limit.note = func(text string) { opts.Logger.Warn("pglock: " + text) }
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.pool = newPool(where.config, cmp.Or(opts.MaxConns, defaultConns), cmp.Or(opts.ConnectTimeout, defaultConnect), s.replaced)
+	s.pool = newPool(s.ctx, where.config, cmp.Or(opts.MaxConns, defaultConns), cmp.Or(opts.ConnectTimeout, defaultConnect), s.replaced)
 	s.pool.before = where.before
 	if err := s.start(ctx); err != nil {
 		s.Close()

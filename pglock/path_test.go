@@ -46,7 +46,7 @@ func TestSearchPath(t *testing.T) {
 		for what, address := range map[string]string{
 			"direct": p.URL("pawl"), "pooled": b.URL(), "listen": b.URL() + "&listen=" + url.QueryEscape(p.URL("pawl")),
 		} {
-			useAll(t, p, address, &Options{Schema: what + strconv.Itoa(i), MaxTTL: time.Hour})
+			useAll(t, p, address, &Options{Schema: what + strconv.Itoa(i), MaxTTL: time.Hour, ConnectTimeout: patience})
 		}
 		if got := sql(t, p, "SELECT is_called FROM trap.sprung"); got != "f" {
 			t.Errorf("search_path %s: a function or an operator of another schema was called", path)

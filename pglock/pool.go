@@ -25,7 +25,10 @@ type pool struct {
 	before  func(context.Context) (*pgconn.Config, error) // nil, or what makes config anew for each connection
 	timeout time.Duration                                 // to make a connection
 	check   func(run) error
+	ctx     context.Context
 	slots   chan struct{} // an element for each connection in use
+	dials   chan struct{} // an element for each connection that is made
+	handed  chan *conn    // from keep to connect
 	took    atomic.Int64  // what the last answer took, in ns
 
 	mu     sync.Mutex
@@ -45,8 +48,11 @@ type conn struct {
 	known  map[string]*pgconn.StatementDescription // prepared statements
 }
 
-func newPool(config *pgconn.Config, n int, timeout time.Duration, check func(run) error) *pool {
-	return &pool{config: config.Copy(), timeout: timeout, check: check, slots: make(chan struct{}, n)}
+func newPool(ctx context.Context, config *pgconn.Config, n int, timeout time.Duration, check func(run) error) *pool {
+	return &pool{
+		ctx: ctx, config: config.Copy(), timeout: timeout, check: check,
+		slots: make(chan struct{}, n), dials: make(chan struct{}, n), handed: make(chan *conn),
+	}
 }
 
 // dial connects to the first host that the URL and the store accept.
@@ -140,15 +146,52 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 		p.drop(c.made)
 		c.end()
 	}
-	c, err := p.dial(ctx, p.config, nil)
-	if err == nil {
-		return c, nil
+	c, err := p.connect(ctx)
+	if err != nil {
+		<-p.slots
 	}
-	<-p.slots
-	if ctx.Err() != nil {
-		return nil, &driver.Failure{Err: ctx.Err()}
+	return c, err
+}
+
+// connect returns a new connection, or one that is put back earlier. On a slow link a new one takes two round
+// trips, so it is made to the end, for the next request.
+func (p *pool) connect(ctx context.Context) (*conn, error) {
+	type result struct {
+		c   *conn
+		err error
 	}
-	return nil, dialFailure(err)
+	made := make(chan result, 1)
+	leave := func() {}
+	for dials := p.dials; ; {
+		select {
+		case dials <- struct{}{}:
+			dials, leave = nil, func() {
+				if r := <-made; r.err == nil {
+					p.keep(r.c, true)
+				}
+			}
+			go func() {
+				c, err := p.dial(p.ctx, p.config, nil)
+				<-p.dials
+				made <- result{c, err}
+			}()
+		case r := <-made:
+			if r.err != nil {
+				return nil, dialFailure(r.err)
+			}
+			return r.c, nil
+		case c := <-p.handed:
+			if c.alive(ctx) {
+				go leave()
+				return c, nil
+			}
+			p.drop(c.made)
+			c.end()
+		case <-ctx.Done():
+			go leave()
+			return nil, &driver.Failure{Err: ctx.Err()}
+		}
+	}
 }
 
 // pop returns the idle connection that was used last, or nil.
@@ -166,17 +209,27 @@ func (p *pool) put(c *conn, good bool) {
 	if !good {
 		p.drop(c.made)
 	}
+	p.keep(c, false)
+	<-p.slots
+}
+
+// keep hands a connection to a request that connects, or keeps it idle. It closes one that is too old, or is one
+// too many.
+func (p *pool) keep(c *conn, more bool) {
 	p.mu.Lock()
-	keep := c.made > p.broken
-	if keep {
+	good := c.made > p.broken && !(more && len(p.idle)+len(p.slots) >= cap(p.slots))
+	if good {
 		c.put = driver.Now()
-		p.idle = append(p.idle, c)
+		select {
+		case p.handed <- c:
+		default:
+			p.idle = append(p.idle, c)
+		}
 	}
 	p.mu.Unlock()
-	if !keep {
+	if !good {
 		c.end()
 	}
-	<-p.slots
 }
 
 // drop closes the connections made until then. Those in use are closed by put.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
@@ -36,5 +38,31 @@ func TestSlowConnect(t *testing.T) {
 	d.wire.pool.drop(driver.Now())
 	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 		t.Errorf("Renew, with round trips of %v = %v", trip, err)
+	}
+}
+
+// TestConnectionIsHanded: a request that connects takes the connection that another puts back, if that comes first.
+func TestConnectionIsHanded(t *testing.T) {
+	t.Parallel()
+	d := open(t, server(t).URL("pawl"), wide)
+	g := take(t, d, "handed", time.Minute)
+	d.listening(t)
+	pool := d.wire.pool
+	pool.before = func(ctx context.Context) (*pgconn.Config, error) { <-ctx.Done(); return nil, ctx.Err() } // no other comes
+	c, err := pool.get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for idle := pool.pop(); idle != nil; idle = pool.pop() {
+		idle.end()
+	}
+	renewed := make(chan error, 1)
+	go func() { _, err := g.Renew(t.Context(), time.Minute); renewed <- err }()
+	if !eventually(patience, func() bool { return len(pool.dials) > 0 }) {
+		t.Fatal("the renewal does not connect")
+	}
+	pool.put(c, true)
+	if err := <-renewed; err != nil {
+		t.Errorf("Renew = %v", err)
 	}
 }
