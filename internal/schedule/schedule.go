@@ -86,13 +86,6 @@ func (s *Schedule[T]) Stop() {
 	}
 }
 
-// NextLook returns when the timer fires.
-func (s *Schedule[T]) NextLook() driver.Instant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.armed
-}
-
 // Hold keeps everybody else waiting until the function that it returns is called. It is
 // for tests.
 func (s *Schedule[T]) Hold() (release func()) {

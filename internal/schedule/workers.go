@@ -52,20 +52,6 @@ func (w *Workers[T]) Close() {
 	w.idle.Wait()
 }
 
-// Hold keeps what is added waiting, as if all were at work, until the function that
-// it returns is called. It is for tests.
-func (w *Workers[T]) Hold() (release func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.working += w.most
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.working -= w.most - 1
-		w.idle.Go(w.work)
-	}
-}
-
 func (w *Workers[T]) work() {
 	for item, ok := w.take(); ok; item, ok = w.take() {
 		w.do(item)
