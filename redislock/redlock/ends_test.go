@@ -122,3 +122,30 @@ func TestGivenUpQueues(t *testing.T) {
 		}
 	})
 }
+
+// TestEndAfterTheEnd: a lease that its client counts as ended is lost, although nodes, which count from later, have it yet.
+func TestEndAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		for _, m := range all {
+			m.set(only("propose", fault{before: 100 * time.Millisecond}))
+		}
+		asked := driver.Now()
+		req := request()
+		req.TTL = time.Second
+		g, err := d.TryAcquire(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(asked.Add(1050 * time.Millisecond).Sub(driver.Now()))
+		if all[0].lockOf(name).Lease == "" {
+			t.Fatal("the node has no lock")
+		}
+		if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Release = %v; want ErrLost", err)
+		}
+		synctest.Wait()
+		free(t, all, "")
+	})
+}

@@ -86,7 +86,7 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 		return false, nothing(err)
 	}
 	defer d.leave(ending)
-	has := l.standing()
+	has, now := l.standing(), driver.Now()
 	l.silence()
 	l.mu.Lock()
 	if l.has.turn != nil {
@@ -114,6 +114,9 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 		return false, err
 	}
 	l.set(standing{})
+	if has.token != 0 && now >= has.until {
+		found = false // Renew says so, too: nodes count from later than the client
+	}
 	return found || has.turn != nil, nil
 }
 

@@ -17,7 +17,7 @@ import (
 // A lease lives as long as the nodes answer within a fifth of the TTL.
 func TestLeaseLivesOnASlowLink(t *testing.T) {
 	t.Parallel()
-	const ttl = 12 * time.Second // a busy machine takes seconds
+	const ttl = 9 * time.Second // a renewal may be late by seconds on a busy machine, and so may a release, which has five
 	opts := new(Options)
 	opts.TTL, opts.ConnectTimeout = ttl, patience
 	f := startFleet(t, 3, opts)
