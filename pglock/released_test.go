@@ -82,7 +82,7 @@ func TestLostRelease(t *testing.T) {
 			t.Fatalf("Release of %s = %v", name, err)
 		}
 	}
-	if got := untilFree(func() []storekit.Reply[reply] { return d.wire.releaseAll(t.Context(), []ending{{Ref: refs["many"]}}) }); got[0] != 1 {
+	if got := untilFree(1, func() []storekit.Reply[reply] { return d.wire.releaseAll(t.Context(), []ending{{Ref: refs["many"]}}) }); got[0] != 1 {
 		t.Fatalf("a release of many: %v", got)
 	}
 	crash()
