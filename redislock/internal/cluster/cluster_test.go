@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -36,5 +37,23 @@ func TestAnnounced(t *testing.T) {
 		if got := announced(c[0], c[1]); got != c[2] {
 			t.Errorf("announced(%q, %q) = %q; want %q", c[0], c[1], got, c[2])
 		}
+	}
+}
+
+// TestSubscriptionFollowsASurvey: the subscription of a slot leaves a node that no longer has the slot, which the
+// node itself may not say.
+func TestSubscriptionFollowsASurvey(t *testing.T) {
+	c := New(nil, epoch.Config{})
+	former := &node{addr: "former", ready: make(chan struct{}), srv: &epoch.Server{}, used: driver.Now()}
+	close(former.ready)
+	c.servers[former.addr] = former
+	left := false
+	c.subscriptions[0] = &slotSubscription{Subscription: conn.NewSubscription(func(*conn.Subscription) {}), at: former.srv, leave: func() { left = true }}
+	all := [][2]int{{0, epoch.SlotCount - 1}}
+	if err := c.take(answer{owners: map[string][][2]int{"former": all}}); err != nil || left {
+		t.Errorf("take = %v, and the subscription leaves a node that has the slot: %v", err, left)
+	}
+	if err := c.take(answer{owners: map[string][][2]int{"new": all}}); err != nil || !left {
+		t.Errorf("the subscription stays at a node that no longer has the slot (%v)", err)
 	}
 }
