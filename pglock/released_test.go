@@ -63,7 +63,7 @@ func TestLostRelease(t *testing.T) {
 	for _, name := range []string{"before", "handed", "alone", "many", "short"} {
 		ttl := time.Minute
 		if name == "short" {
-			ttl = 5 * time.Second
+			ttl = 20 * time.Second
 		}
 		held[name] = take(t, d, name, ttl)
 		refs[name] = ref(t, d, name)

@@ -16,12 +16,12 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// TestLeaseLivesOnASlowLink: a lease lives as long as the server answers within a fifth of the TTL. The requests
+// TestLeaseLivesOnASlowLink: a lease lives as long as the server answers within a sixth of the TTL. The requests
 // that confirm it after messages may have been lost, and have a second each, cost no connection.
 func TestLeaseLivesOnASlowLink(t *testing.T) {
 	t.Parallel()
 	const ttl = 12 * time.Second
-	drivertest.SlowLink(t, server(t).Addr, ttl, ttl/5, func(addr string) (*pawl.Client, error) {
+	drivertest.SlowLink(t, server(t).Addr, ttl, ttl/6, func(addr string) (*pawl.Client, error) {
 		return Open(context.Background(), "postgres://pawl@"+addr+"/postgres?sslmode=disable", &Options{Options: pawl.Options{TTL: ttl}, ConnectTimeout: patience})
 	})
 }
