@@ -46,7 +46,9 @@ type lease struct {
 }
 
 func (c *client) lease(g *participant.Lease, req *driver.Request) *lease {
-	return &lease{g, nodeOf(c.wire, refOf(req))}
+	ref := refOf(req)
+	ref.Lease = g.ID() // the participant may have asked again, with another id
+	return &lease{g, nodeOf(c.wire, ref)}
 }
 
 // nodeOf returns the node of a lease, or nil if there is none in a session that lives.
