@@ -152,29 +152,12 @@ func isWrongType(err error) bool {
 // readInfo reads the replies to the commands of read.
 func readInfo(name string, r []rueidis.RedisResult, now time.Time) (*driver.Info, error) {
 	info := &driver.Info{Name: name, Holders: []driver.Held{}}
-	value, err := r[0].ToString()
-	if err != nil && !isWrongType(err) && !rueidis.IsRedisNil(err) {
-		return nil, conn.Lacking(err, "get")
+	held, err := readHolders(r, now)
+	if err != nil {
+		return nil, err
 	}
-	pttl, errTTL := r[1].AsInt64()
-	if errTTL != nil {
-		return nil, conn.Lacking(errTTL, "pttl")
-	}
-	switch sharers, errShared := r[3].AsZScores(); {
-	case err == nil && value != "":
-		info.Holders = append(info.Holders, parseHeld(value, pttl, now))
-	case isWrongType(err) && isWrongType(errShared):
-		info.Holders = append(info.Holders, parseHeld("?", pttl, now))
-	case len(sharers) > 0:
-		at, err := r[4].AsIntSlice()
-		if err != nil || len(at) != 2 {
-			return nil, conn.Lacking(err, "time")
-		}
-		info.Holders = append(info.Holders, readSharers(sharers, time.Unix(at[0], at[1]*1000))...)
-	case errShared != nil && !isWrongType(errShared) && !rueidis.IsRedisNil(errShared):
-		return nil, conn.Lacking(errShared, "zrange")
-	}
-	for _, h := range info.Holders {
+	for _, h := range held {
+		info.Holders = append(info.Holders, h)
 		info.Token = max(info.Token, h.Token)
 	}
 	queue, err := r[2].AsZScores()
@@ -189,6 +172,33 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (*driver.Info
 		info.Waiters = append(info.Waiters, parseWaiter(m.Member, m.Score))
 	}
 	return info, nil
+}
+
+func readHolders(r []rueidis.RedisResult, now time.Time) ([]driver.Held, error) {
+	value, err := r[0].ToString()
+	if err != nil && !isWrongType(err) && !rueidis.IsRedisNil(err) {
+		return nil, conn.Lacking(err, "get")
+	}
+	pttl, errTTL := r[1].AsInt64()
+	if errTTL != nil {
+		return nil, conn.Lacking(errTTL, "pttl")
+	}
+	sharers, errShared := r[3].AsZScores()
+	switch {
+	case err == nil && value != "":
+		return []driver.Held{parseHeld(value, pttl, now)}, nil
+	case isWrongType(err) && isWrongType(errShared):
+		return []driver.Held{parseHeld("?", pttl, now)}, nil
+	case len(sharers) > 0:
+		at, err := r[4].AsIntSlice()
+		if err != nil || len(at) != 2 {
+			return nil, conn.Lacking(err, "time")
+		}
+		return readSharers(sharers, time.Unix(at[0], at[1]*1000)), nil
+	case isWrongType(errShared) || rueidis.IsRedisNil(errShared):
+		return nil, nil
+	}
+	return nil, conn.Lacking(errShared, "zrange")
 }
 
 // Describe implements driver.Store. Of a cluster it looks at some hash slots of each master.
