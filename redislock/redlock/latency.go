@@ -87,3 +87,15 @@ func (d *store) grace(heard []bool, least time.Duration) time.Duration {
 // behind returns the channel that ends the wait for nodes that have not answered, once
 // a quorum has.
 func (d *store) behind(heard []bool) <-chan time.Time { return time.After(d.grace(heard, 0)) }
+
+// needed is behind for nodes whose votes decide: those that are far away have as long as their answers take.
+func (d *store) needed(heard []bool) <-chan time.Time {
+	wait := d.grace(heard, 0)
+	for i, m := range d.members {
+		if d.fixed > 0 || heard[i] || m.quiet() {
+			continue
+		}
+		wait = max(wait, graceAfter(d.ttl, trips*time.Duration(m.trip.Load())))
+	}
+	return time.After(wait)
+}

@@ -89,7 +89,7 @@ func (l *lease) read(ctx context.Context, v *view) error {
 			return nil
 		}
 		if enough == nil && len(v.states) >= d.quorum {
-			enough = d.behind(heard)
+			enough = d.needed(heard)
 		}
 		select {
 		case a := <-answers:

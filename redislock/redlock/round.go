@@ -141,7 +141,7 @@ func (d *store) count(ctx context.Context, mode nodewire.Mode, shared bool, answ
 			return t, v, nil
 		}
 		if mode == nodewire.Take && enough == nil && len(d.members)-t.open-len(t.failed) >= d.quorum {
-			enough = d.behind(t.heard)
+			enough = d.needed(t.heard)
 		}
 		select {
 		case a := <-answers:
