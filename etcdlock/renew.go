@@ -53,8 +53,10 @@ func (l *lease) renew(ctx context.Context, secs int64) (driver.Instant, error) {
 		defer l.renewing.Unlock()
 		rctx, cancel := l.s.inTime(ctx, l.backing)
 		defer cancel()
-		if err := l.rewrite(rctx, secs); err != nil {
-			return 0, err
+		for l.next != nil || secs > l.backing.seconds { // a write before may have been for less
+			if err := l.rewrite(rctx, secs); err != nil {
+				return 0, err
+			}
 		}
 		l.told = l.backing.since
 		return l.told, nil
