@@ -79,8 +79,9 @@ func (j *Job) targets() *targets {
 
 // Signal sends sig to the command's group, or, if the command has ended, to all that is left of it.
 func (j *Job) Signal(sig syscall.Signal) {
-	if t := j.targets(); t.led() > 0 {
-		_ = syscall.Kill(-t.led(), sig)
+	t := j.targets()
+	if group := t.led(); group > 0 { // asked once: the command may end at any time
+		_ = syscall.Kill(-group, sig)
 	} else {
 		t.each(sig)
 	}
