@@ -217,13 +217,15 @@ func (p *pool) put(c *conn, good bool) {
 // too many.
 func (p *pool) keep(c *conn, more bool) {
 	p.mu.Lock()
-	good := c.made > p.broken && !(more && len(p.idle)+len(p.slots) >= cap(p.slots))
+	good := c.made > p.broken
 	if good {
 		c.put = driver.Now()
 		select {
 		case p.handed <- c:
 		default:
-			p.idle = append(p.idle, c)
+			if good = !more || len(p.idle)+len(p.slots) < cap(p.slots); good {
+				p.idle = append(p.idle, c)
+			}
 		}
 	}
 	p.mu.Unlock()
