@@ -97,7 +97,7 @@ func TestKeepIdleBeforeTheWatch(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	for how, come := range map[string]func(s *half, name string){
-		"waits": func(s *half, name string) { wait(t, s, request(name)) },
+		"waits": func(s *half, name string) { wait(t, s, requestFor(name, time.Hour)) }, // it repeats that after a third
 		"asks":  func(s *half, name string) { refusedBy(t, s, name) },
 	} {
 		a, b := openStore(t, m.url()), openStore(t, m.url())
@@ -209,7 +209,7 @@ func TestKeepIdleWatchIsCut(t *testing.T) {
 		e.hears(t)
 		e.forget()
 		link.Set(drivertest.BlackHole)
-		w := wait(t, b, request(name))
+		w := wait(t, b, requestFor(name, time.Hour)) // which repeats the ask after a third
 		if compact {
 			resp, err := b.client.Put(t.Context(), "x", "")
 			if err == nil {
