@@ -13,8 +13,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// maxStreams is how many keepalives are under way at a time, each on a stream of its own.
-const maxStreams = 32
+const (
+	// maxStreams is how many keepalives are under way at a time, each on a stream of its own: on a link with a round trip
+	// of a second, 2,500 leases with a TTL of 30 s.
+	maxStreams = 256
+	// maxIdleStreams is how many streams stay open for the next keepalives.
+	maxIdleStreams = 32
+)
 
 // stream sends keepalives, one at a time: the answer to a keepalive must not be taken for the answer to a later one. It
 // stays open for the next keepalive. Client.KeepAliveOnce opens a stream for each, and a client with a password sends it
@@ -64,12 +69,8 @@ func (b *backing) beat(ctx context.Context, s *store, st *stream) (*pb.LeaseKeep
 	now, term := driver.Now(), s.term.Load()
 	_ = st.Send(&pb.LeaseKeepAliveRequest{ID: int64(b.id)}) // Recv returns the error
 	resp, err := st.Recv()
-	if !stop() || err != nil || resp.Header.RaftTerm < term {
+	if !stop() || err != nil || resp.Header.RaftTerm < term || !s.keepsIdle(st) {
 		st.cancel()
-	} else {
-		s.mu.Lock()
-		s.idle = append(s.idle, st)
-		s.mu.Unlock()
 	}
 	if err == nil && resp.TTL > 0 {
 		b.asked, b.term = now, resp.Header.RaftTerm
@@ -85,6 +86,17 @@ func (s *store) idleStream() (st *stream) {
 		st, s.idle = s.idle[last], s.idle[:last]
 	}
 	return st
+}
+
+// keepsIdle keeps a stream for the next keepalive, and reports whether it does.
+func (s *store) keepsIdle(st *stream) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.idle) == maxIdleStreams {
+		return false
+	}
+	s.idle = append(s.idle, st)
+	return true
 }
 
 func (s *store) openStream(ctx context.Context) (*stream, error) {
