@@ -24,9 +24,10 @@ func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (*Lease,
 	defer p.done(stop)
 	p.running.begin()
 	defer p.running.end()
+	away := new(outage) // one attempt may end in it, and another begin
 	for lates, pause := 0, minPause; ; pause = min(2*pause, maxPause) {
 		before := p.running.now().paused
-		l, err := p.attemptOnce(ctx, req, attemptKind{waits: true})
+		l, err := p.attemptOnce(ctx, req, attemptKind{waits: away})
 		switch {
 		case err == nil:
 			return l, nil
@@ -79,16 +80,16 @@ func (p *Participant) done(stop func()) {
 
 // attemptKind is how an attempt is made. The zero value asks once.
 type attemptKind struct {
-	waits   bool
-	instead *Lease // downgrade this one
+	waits   *outage // for how long the store has not answered
+	instead *Lease  // downgrade this one
 }
 
 func (k attemptKind) make(ctx context.Context, p *Participant, req *driver.Request) (*Lease, error) {
 	switch {
 	case k.instead != nil:
 		return k.instead.lower(ctx, req)
-	case k.waits:
-		return p.await(ctx, req)
+	case k.waits != nil:
+		return p.await(ctx, req, k.waits)
 	}
 	return p.try(ctx, req)
 }

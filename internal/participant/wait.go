@@ -29,7 +29,7 @@ func (w *waiter) poke() {
 }
 
 // await waits until the name is granted.
-func (p *Participant) await(ctx context.Context, req *driver.Request) (*Lease, error) {
+func (p *Participant) await(ctx context.Context, req *driver.Request, away *outage) (*Lease, error) {
 	a := p.attempt(req)
 	ready, stop := p.store.Hear(req.Name)
 	defer stop()
@@ -37,12 +37,13 @@ func (p *Participant) await(ctx context.Context, req *driver.Request) (*Lease, e
 	p.waiters++
 	a.own.number, a.waiter = p.waiters, &a.own
 	p.mu.Unlock()
-	l := looks{attempt: a, pause: minPause, idle: minIdle}
+	l := looks{attempt: a, pause: minPause, idle: minIdle, outage: away}
 	f := l.enter(ctx, ready)
 	if f == nil {
 		f = l.wait(ctx)
 	}
 	if f == nil {
+		*away = outage{}
 		return a.Lease, nil
 	}
 	if f.Ended { // the caller asks again, with another id
@@ -79,6 +80,7 @@ func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failur
 	} else if ans.Granted {
 		return nil
 	}
+	*l.outage = outage{}
 	timer := time.NewTimer(readyTimeout)
 	defer timer.Stop()
 	select {
@@ -129,7 +131,7 @@ type looks struct {
 	patience    *patience // from the first answer that did not grant on
 	queued      bool
 	pause, idle time.Duration // the next ones, after a failure and at a name that is free and is not granted
-	outage      outage
+	outage      *outage
 	refusal     refusal
 }
 
@@ -137,7 +139,7 @@ type looks struct {
 func (l *looks) refused(ans driver.Answer) time.Duration {
 	l.queued, l.pause, l.holders = l.p.caps.Queue, minPause, ans.Holders
 	l.refusal = refusal{}
-	l.outage = outage{}
+	*l.outage = outage{}
 	next := l.p.next(ans)
 	if next > minIdle {
 		l.idle = minIdle
@@ -152,6 +154,10 @@ func (l *looks) refused(ans driver.Answer) time.Duration {
 func (l *looks) failed(ctx context.Context, sent moment, f driver.Failure) (time.Duration, *driver.Failure) {
 	now := l.p.running.now()
 	f.Passing = f.Passing || now.paused > sent.paused // the time of the request may have passed in the pause
+	answered := !f.Silent && l.p.answered.Load()
+	if answered {
+		*l.outage = outage{}
+	}
 	if end := l.ends(ctx, now.sub(sent), f); end != nil {
 		return 0, end
 	}
@@ -159,8 +165,7 @@ func (l *looks) failed(ctx context.Context, sent moment, f driver.Failure) (time
 	if !l.p.answered.Load() {
 		bears = min(bears, RequestTimeout)
 	}
-	if !f.Silent && l.p.answered.Load() {
-		l.outage = outage{}
+	if answered {
 		if l.refusal.again(sent, f); l.refusal.err != nil && now.sub(l.refusal.began) >= firstSilence {
 			l.p.tellRefusal(l.refusal.err)
 		}
