@@ -29,7 +29,7 @@ type session struct {
 	username, password string
 
 	logins sync.Mutex     // held during a login; guards the two fields below
-	at     driver.Instant // when the last login began
+	at     driver.Instant // when the last login ended
 	err    error          // of the last login
 
 	mu     sync.Mutex // guards the fields below
@@ -119,9 +119,8 @@ func (s *session) login(conn *grpc.ClientConn, serial int, refused error) error 
 	}
 	ctx, cancel := context.WithTimeout(context.WithValue(withLeader, loggingIn{}, true), requestTimeout)
 	defer cancel()
-	s.at = driver.Now()
 	resp, err := pb.NewAuthClient(conn).Authenticate(ctx, &pb.AuthenticateRequest{Name: s.username, Password: s.password}, grpc.WaitForReady(true))
-	s.err = rpctypes.Error(err)
+	s.at, s.err = driver.Now(), rpctypes.Error(err)
 	switch {
 	case err == nil, errors.Is(s.err, rpctypes.ErrAuthNotEnabled): // which needs no token
 		s.mu.Lock()
