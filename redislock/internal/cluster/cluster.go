@@ -42,6 +42,7 @@ type Cluster struct {
 	owners        []*node                   // by slot
 	servers       map[string]*node          // by address
 	subscriptions map[int]*slotSubscription // by slot
+	watching      bool                      // the nodes with subscriptions are watched
 	asking        *survey                   // under way, or the last one
 }
 

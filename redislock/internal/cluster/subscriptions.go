@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/redislock/internal/conn"
@@ -15,8 +16,8 @@ import (
 // waiter. The node ends the subscription when it gives the slot away, but not when it
 // becomes a replica of the node that has taken the slot over. The replica then delivers
 // what is published there, but the script does not count its subscriptions. So a
-// subscription follows the owner of its slot. Every waiter looks within two seconds, and
-// its look finds a new owner.
+// subscription follows the owner of its slot, and a client that has one asks the owner
+// now and then whether it is still a master.
 
 // keptIdle is how long the subscription of a slot that nobody uses is kept.
 const keptIdle = time.Minute
@@ -57,6 +58,9 @@ func (c *Cluster) Subscription(key string) *conn.Subscription {
 		e = &slotSubscription{Subscription: conn.NewSubscription(c.conf.Opened), end: end}
 		c.subscriptions[slot] = e
 		c.spawn(func() { c.keep(ctx, e, slot) })
+		if !c.watching {
+			c.watching = c.spawn(c.watch)
+		}
 	}
 	if e.idle != nil {
 		e.idle.Stop()
@@ -167,6 +171,57 @@ func (c *Cluster) follow() {
 		}
 		e.Retry()
 	}
+}
+
+// watchEvery is how often nodes with waiters are asked.
+const watchEvery = 500 * time.Millisecond
+
+// watch looks for new owners of the slots of a node that does not answer or is no
+// longer a master. It goes on until there are no waiters.
+func (c *Cluster) watch() {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.ctx.Done():
+			return
+		}
+		c.mu.Lock()
+		at := make(map[*epoch.Server]bool)
+		for _, e := range c.subscriptions {
+			if e.at != nil && e.users > 0 {
+				at[e.at] = true
+			}
+		}
+		c.watching = len(c.subscriptions) > 0
+		if !c.watching {
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		var asked sync.WaitGroup
+		for s := range at {
+			asked.Go(func() {
+				if !leads(c.ctx, s) {
+					c.suspect(s)
+				}
+			})
+		}
+		asked.Wait()
+	}
+}
+
+// leads asks a server whether it is a master. If the user may not ask that, the server
+// counts as a master.
+func leads(ctx context.Context, s *epoch.Server) bool {
+	ctx, cancel := context.WithTimeout(ctx, watchEvery)
+	defer cancel()
+	text, err := s.Do(ctx, s.Client.B().Info().Section("replication").Build()).ToString()
+	if err != nil {
+		return conn.Refused(err) != nil
+	}
+	return epoch.ParseInfo(text)["role"] != "slave"
 }
 
 func (c *Cluster) unsubscribe(s *epoch.Server, slot int) {
