@@ -112,9 +112,11 @@ func (s *session) fire(e event) {
 		n.ahead(e)
 	}
 	if n := w.own; n != nil && !n.leaving {
-		n.link = nil // the next renewal has it watched again
-		if e.gone {
-			s.store.work.Go(func() { n.missing(s.store.ctx) })
-		}
+		n.link = nil
+		s.store.work.Go(func() { // a lease may have no renewals that watch its node again
+			if e.gone || errors.Is(n.own(s.store.ctx), errGone) {
+				n.missing(s.store.ctx)
+			}
+		})
 	}
 }

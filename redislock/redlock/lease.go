@@ -203,7 +203,9 @@ func (l *lease) askAgain(ctx context.Context) (f *failure, done bool) {
 		return nil, true
 	case err == nil: // another lease may have been granted since, and the nodes then have handed over to this one again
 	case !errors.As(err, &lost):
-		return &failure{kind: silent, err: err, sent: since}, true
+		granted := driver.FailureOf(err)
+		granted.Maybe = true // the nodes have it until it is ended
+		return &failure{kind: silent, err: &granted, sent: since}, true
 	case lost.Reason == driver.Broken:
 		return &failure{kind: final, err: errEnded, ended: true, sent: since}, true
 	}
