@@ -107,6 +107,38 @@ func TestStoreURL(t *testing.T) {
 	}
 }
 
+// TestUserWithoutPassword: a command to copy logs in as the same user, or is none.
+func TestUserWithoutPassword(t *testing.T) {
+	for _, c := range []struct{ env, text, shown, flag string }{
+		{"", "postgres://app@h/db", "postgres://app@h/db", " -s postgres://app@h/db"},
+		{"", "postgresql://app@h/db", "postgresql://app@h/db", " -s postgresql://app@h/db"},
+		{"", "redis://app@h/0", "redis://h/0", " -s URL"},
+		{"", "redis://app:secret@h/0", "redis://app@h/0", " -s redis://app@h/0"},
+		{"", "redis://:secret@h/0", "redis://h/0", " -s redis://h/0"},
+		{"PAWL_REDIS_PASSWORD", "redis://app@h/0", "redis://app@h/0", " -s redis://app@h/0"},
+		{"PAWL_REDIS_PASSWORD", "redlock://app@a,b,c", "redlock://app@a,b,c", " -s redlock://app@a,b,c"},
+		{"PAWL_REDIS_PASSWORD", "zk://app@h", "zk://h", " -s URL"},
+		{"PAWL_ZK_PASSWORD", "zks://app@h", "zks://app@h", " -s zks://app@h"},
+		{"PAWL_ETCD_PASSWORD", "etcd://app@h", "etcd://app@h", " -s etcd://app@h"},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			if c.env != "" {
+				t.Setenv(c.env, "secret")
+			}
+			u, err := Parse(c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := u.String(); got != c.shown {
+				t.Errorf("shown as %s, want %s", got, c.shown)
+			}
+			if got := SameStore(c.text); got != c.flag {
+				t.Errorf("to be typed as %q, want %q", got, c.flag)
+			}
+		})
+	}
+}
+
 func FuzzStoreURL(f *testing.F) {
 	f.Add("file", "//", "/dir")
 	f.Add("redis", "//u", "@h:1/0")

@@ -105,16 +105,6 @@ func didYouMean(text string) string {
 	return "did you mean " + (&url.URL{Scheme: "file", Path: text}).String() + "? "
 }
 
-// SameStore returns --store as it was given, less the password, for a command that is to be typed next;
-// or "" if it was not given: $PAWL_STORE and the default hold there too.
-func SameStore(given string) string {
-	u, err := Parse(given)
-	if given == "" || err != nil {
-		return ""
-	}
-	return " -s " + display.Quote(u.String())
-}
-
 // CheckName returns an error unless name can name a lock. If --store is missing, the URL of a store was
 // more likely meant for it. It may contain a password.
 func CheckName(name, store string) error {
@@ -152,48 +142,4 @@ func isScheme(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// String returns the URL without the password, and without query parameters
-// that look like secrets. A user without a password may be a password in the wrong place, and is not shown
-// either.
-func (s *URL) String() string {
-	u := *s.url
-	if u.User != nil {
-		u.User = nil
-		_, password := s.url.User.Password()
-		if name := s.url.User.Username(); name != "" && (password || u.Query().Has("password_file")) {
-			u.User = url.User(name)
-		}
-	}
-	if u.RawQuery != "" {
-		q := u.Query()
-		for key := range q {
-			if isSecret(key) {
-				q.Del(key)
-			}
-		}
-		u.RawQuery = q.Encode()
-	}
-	return withSlashes(&u)
-}
-
-// Secret returns the URL with its password.
-func (s *URL) Secret() string { return withSlashes(s.url) }
-
-// withSlashes returns u as text that can be parsed again: String leaves out the slashes of a URL that has nothing
-// behind them, as postgres:// whose host is in $PGHOST.
-func withSlashes(u *url.URL) string {
-	scheme, rest, _ := strings.Cut(u.String(), ":")
-	if scheme == "file" || scheme == "mem" || strings.HasPrefix(rest, "//") {
-		return u.String()
-	}
-	return scheme + "://" + rest
-}
-
-// isSecret does not mean the name of a file in which a secret is.
-func isSecret(key string) bool {
-	key = strings.ToLower(key)
-	return !strings.HasSuffix(key, "_file") && slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "auth", "key"},
-		func(word string) bool { return strings.Contains(key, word) })
 }
