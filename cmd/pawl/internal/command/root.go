@@ -46,7 +46,9 @@ $PAWL_REDIS_PASSWORD, $PAWL_ZK_PASSWORD, $PAWL_ETCD_PASSWORD or
 $PAWL_POSTGRES_PASSWORD.`,
 		Example: `  pawl run deploy -- make deploy            wait for the lock, run, release it
   pawl run nightly -n -- ./backup.sh        skip the job if it still runs
-  pawl once --per 24h nightly -- ./backup   once a day, on one of many machines
+  pawl once --per 24h nightly -- ./backup   once a day, on one of many machines:
+                                            pawl stays running for nine tenths
+                                            of the period
   pawl hold deploy --for 10m --why "moves"  hold the lock by hand
   pawl acquire deploy --ttl 20s             take a lease in a script
   pawl wait deploy                          wait until the lock is free
