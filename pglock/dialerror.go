@@ -50,8 +50,12 @@ func hint(err error) error {
 			continue
 		}
 		var failed *pgconn.ConnectError
-		if c.part == "(SQLSTATE 3D000)" && errors.As(err, &failed) && failed.Config.Database == "" {
+		switch errors.As(err, &failed); {
+		case failed == nil:
+		case c.part == "(SQLSTATE 3D000)" && failed.Config.Database == "":
 			c.hint += ", as in postgres://HOST/postgres: without one PostgreSQL takes that of the user's name"
+		case c.part == "(SQLSTATE 28P01)" && failed.Config.Password == "":
+			c.hint = "no password was given: put it into the URL, as postgres://USER:PASSWORD@HOST/DATABASE, into a file named by ?password_file=, or into " + passwordEnv
 		}
 		return errors.New(text + ": " + c.hint)
 	}

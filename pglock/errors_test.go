@@ -64,11 +64,24 @@ func TestDialErrors(t *testing.T) {
 			t.Errorf("%s: %v\nwant %s", url, got, want)
 		}
 	}
+	for query, want := range map[string]string{
+		"ttl=5s":        "set Options.TTL in Go, or --ttl",
+		"max_conns=few": `max_conns: "few" is not a whole number`,
+	} {
+		if _, err := NewStore(t.Context(), "postgres://h/?"+query, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", query, err, want)
+		}
+	}
 	secure, _, _ := secureServer(t)
-	_, err := NewStore(t.Context(), "postgres://secret:wrong@"+secure.Addr+"/postgres", nil)
-	want := "pglock: store unavailable: " + secure.Addr + `: FATAL: password authentication failed for user "secret" (SQLSTATE 28P01): check the user and the password`
-	if err == nil || err.Error() != want {
-		t.Errorf("%v\nwant %s", err, want)
+	for user, want := range map[string]string{
+		"secret:wrong": "check the user and the password",
+		"secret":       "no password was given: put it into the URL, as postgres://USER:PASSWORD@HOST/DATABASE, into a file named by ?password_file=, or into PAWL_POSTGRES_PASSWORD",
+	} {
+		_, err := NewStore(t.Context(), "postgres://"+user+"@"+secure.Addr+"/postgres", nil)
+		want = "pglock: store unavailable: " + secure.Addr + `: FATAL: password authentication failed for user "secret" (SQLSTATE 28P01): ` + want
+		if err == nil || err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
 	}
 }
 

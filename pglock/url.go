@@ -90,7 +90,7 @@ func (a *address) params(query string) (rest string, err error) {
 		storekit.Set("max_ttl", &a.opts.MaxTTL, storekit.Duration),
 		storekit.Set("mode", &a.opts.Mode, func(v string) (Mode, error) { return Mode(v), nil }),
 		storekit.Set("listen", &a.opts.Listen, storekit.Text),
-		storekit.Set("max_conns", &a.opts.MaxConns, strconv.Atoi),
+		storekit.Set("max_conns", &a.opts.MaxConns, storekit.Int),
 		storekit.Set("password_file", &a.opts.Password, storekit.ReadPassword),
 		// As the other stores have it. PostgreSQL's own is in seconds, without a unit.
 		storekit.Set("connect_timeout", &a.opts.ConnectTimeout, func(v string) (time.Duration, error) {
@@ -101,11 +101,15 @@ func (a *address) params(query string) (rest string, err error) {
 		}),
 	}
 	mine := url.Values{}
-	for _, p := range ours {
-		if v, ok := all[p.Name]; ok {
-			mine[p.Name] = v
-			delete(all, p.Name)
+	take := func(name string) {
+		if v, ok := all[name]; ok {
+			mine[name] = v
+			delete(all, name)
 		}
+	}
+	take("ttl") // which is refused
+	for _, p := range ours {
+		take(p.Name)
 	}
 	return all.Encode(), storekit.ReadQuery(mine.Encode(), ours...)
 }

@@ -14,7 +14,7 @@ func Example() {
 	var timeout time.Duration
 	var table string
 	params := []storekit.Param{
-		storekit.Set("timeout", &timeout, time.ParseDuration),
+		storekit.Set("timeout", &timeout, storekit.Duration),
 		storekit.Set("table", &table, storekit.Text),
 	}
 	for _, text := range []string{"mystore://db:4000/?timeout=3s&table=locks", "mystore://db:4000/?tiemout=3s"} {
@@ -26,5 +26,5 @@ func Example() {
 	}
 	// Output:
 	// 3s locks <nil>
-	// 3s locks tiemout: there is no such parameter: use timeout or table
+	// 3s locks tiemout: there is no such parameter: did you mean timeout?
 }

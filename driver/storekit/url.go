@@ -15,8 +15,11 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 var errNoURL = errors.New("this is not a URL, or a special character of the password is not written as %xx")
@@ -80,10 +83,31 @@ func Text(v string) (string, error) { return v, nil }
 // Duration is for Set: a duration of more than zero, which would mean that it is not set.
 func Duration(v string) (time.Duration, error) {
 	d, err := time.ParseDuration(v)
-	if err == nil && d <= 0 {
-		err = fmt.Errorf("%v is not more than zero: write a duration such as 30s", d)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a duration: use one such as 30s", driver.Shorten(v))
+	case d <= 0:
+		return 0, fmt.Errorf("%v is not more than zero: use a duration such as 30s", d)
 	}
-	return d, err
+	return d, nil
+}
+
+// Bool is for Set.
+func Bool(v string) (bool, error) {
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		return false, fmt.Errorf("%q is not a truth value: use true or false", driver.Shorten(v))
+	}
+	return b, nil
+}
+
+// Int is for Set.
+func Int(v string) (int, error) {
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number: use one such as 3", driver.Shorten(v))
+	}
+	return n, nil
 }
 
 // ReadPassword is for Set: the password in a file, without the end of the line.
@@ -95,6 +119,8 @@ func ReadPassword(file string) (string, error) {
 // ErrQuery means that parameters cannot be told apart. Ignoring what cannot be read
 // would mean other settings than those that were asked for.
 var ErrQuery = errors.New("the parameters cannot be read: put & between them and write special characters as %xx")
+
+var errTTL = errors.New("ttl: the TTL is no parameter of the URL: set Options.TTL in Go, or --ttl of the command")
 
 // ReadQuery reads the parameters of a URL, in the order of params. For any other
 // parameter it returns an error that names those in params.
@@ -120,6 +146,12 @@ func ReadQuery(rawQuery string, params ...Param) error {
 		}
 	}
 	for unknown := range q {
+		if unknown == "ttl" {
+			return errTTL
+		}
+		if meant := Nearest(unknown, names, nil); meant != "" {
+			return fmt.Errorf("%s: there is no such parameter: did you mean %s?", unknown, meant)
+		}
 		last := len(names) - 1
 		return fmt.Errorf("%s: there is no such parameter: use %s or %s", unknown, strings.Join(names[:last], ", "), names[last])
 	}

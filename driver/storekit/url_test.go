@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,24 +39,28 @@ func TestParseURL(t *testing.T) {
 
 func TestReadQuery(t *testing.T) {
 	var n int
+	var yes bool
 	var d time.Duration
 	var text string
 	var all []string
 	params := []Param{
-		Set("n", &n, strconv.Atoi), Set("d", &d, Duration), Set("text", &text, Text), {Name: "all", Values: &all},
+		Set("n", &n, Int), Set("d", &d, Duration), Set("yes", &yes, Bool), Set("text", &text, Text), {Name: "all", Values: &all},
 	}
-	if err := ReadQuery("n=1&n=2&d=3s&text=a%20b&all=x&all=y", params...); err != nil {
+	if err := ReadQuery("n=1&n=2&d=3s&yes=true&text=a%20b&all=x&all=y", params...); err != nil {
 		t.Fatal(err)
 	}
-	if n != 2 || d != 3*time.Second || text != "a b" || !slices.Equal(all, []string{"x", "y"}) {
+	if n != 2 || !yes || d != 3*time.Second || text != "a b" || !slices.Equal(all, []string{"x", "y"}) {
 		t.Errorf("read: %v %v %q %v", n, d, text, all)
 	}
 	for query, want := range map[string]string{
-		"n=x":       "n: strconv.Atoi",
-		"n=1&m=2":   "m: there is no such parameter: use n, d, text or all",
+		"n=x":       `n: "x" is not a whole number: use one such as 3`,
+		"yes=yes":   `yes: "yes" is not a truth value: use true or false`,
+		"n=1&m=2":   "m: there is no such parameter: did you mean n?",
+		"nonsense=": "nonsense: there is no such parameter: use n, d, yes, text or all",
+		"ttl=5s":    "ttl: the TTL is no parameter of the URL: set Options.TTL in Go, or --ttl of the command",
 		"n=1;d=2s":  "put & between them",
 		"text=%zz":  "put & between them",
-		"d=2&text=": "d: time: missing unit",
+		"d=2&text=": `d: "2" is not a duration: use one such as 30s`,
 		"d=0":       "d: 0s is not more than zero",
 		"d=-1s":     "d: -1s is not more than zero",
 	} {

@@ -11,7 +11,7 @@ import (
 // commandLayers are the packages of the command. Each imports only those of layers above it in this list:
 // two of the same layer do not know of each other.
 var commandLayers = [][]string{
-	{"fewfiles", "job", "report", "suggest"},
+	{"fewfiles", "job", "report"},
 	{"display"},
 	{"exit", "history"},
 	{"nested", "waiting"},

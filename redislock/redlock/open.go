@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -277,12 +276,12 @@ func (o *Options) params(query string) (rest, scheme string, err error) {
 		case "node_timeout":
 			o.NodeTimeout, err = storekit.Duration(v)
 		case "quorum":
-			o.Quorum, err = strconv.Atoi(v)
+			o.Quorum, err = storekit.Int(v)
 		case "allow_single":
-			o.AllowSingle, err = strconv.ParseBool(v)
+			o.AllowSingle, err = storekit.Bool(v)
 		case "tls":
 			var tls bool
-			if tls, err = strconv.ParseBool(v); tls {
+			if tls, err = storekit.Bool(v); tls {
 				scheme = "rediss"
 			}
 		case "addr", "master_set":

@@ -42,7 +42,11 @@ func TestURLRefusals(t *testing.T) {
 		"redlock://h1,,h3":                         "a host is empty",
 		"redlock://":                               "a host is empty",
 		"redlock://h1,h2,h3?node_timeout=fast":     "node_timeout",
-		"redlock://h1,h2,h3?quorum=most":           "quorum",
+		"redlock://h1,h2,h3?quorum=most":           `quorum: "most" is not a whole number`,
+		"redlock://h1,h2,h3?asume_new=true":        "asume_new: there is no such parameter: did you mean assume_new?",
+		"redlock://h1,h2,h3?assume_new=yes":        `assume_new: "yes" is not a truth value: use true or false`,
+		"redlock://h1,h2,h3?allow_single=yes":      `allow_single: "yes" is not a truth value`,
+		"redlock://h1,h2,h3?ttl=5s":                "set Options.TTL in Go, or --ttl",
 		"redlock://h1,h2,h3?wait=1":                "wait: there is no such parameter",
 		"redlock://h1,h2,h3?master_set=m":          "not found through sentinels",
 		"redlock://h1,h2,h3?wait_replicas=1":       "does not wait for replicas",
@@ -56,7 +60,7 @@ func TestURLRefusals(t *testing.T) {
 		"redlock://me:secret?x@h1,h2,h3":           "",
 		"redlock://me:some@secret/x@h1,h2,h3":      "special characters",
 		"redlock://me:some@secret?x@h1,h2,h3":      "special characters",
-		"redlock://me:secret@h1,h2,h3?tls=perhaps": "tls",
+		"redlock://me:secret@h1,h2,h3?tls=perhaps": `tls: "perhaps" is not a truth value: use true or false`,
 	} {
 		// Nothing is sent to a server before.
 		ctx, cancel := context.WithCancel(t.Context())

@@ -82,7 +82,7 @@ func Parse(s string, opts Options) (*Place, error) {
 func (p *Place) params(query string) error {
 	var files storekit.TLSFiles
 	params := append([]storekit.Param{
-		storekit.Set("db", &p.client.SelectDB, strconv.Atoi),
+		storekit.Set("db", &p.client.SelectDB, storekit.Int),
 		storekit.Set("prefix", &p.Prefix, storekit.Text),
 		storekit.Set("pattern", &p.Pattern, storekit.Text),
 		storekit.Set("max_ttl", &p.MaxTTL, storekit.Duration),
@@ -93,9 +93,9 @@ func (p *Place) params(query string) error {
 		storekit.Set("sentinel_username", &p.client.Sentinel.Username, storekit.Text),
 		storekit.Set("sentinel_password", &p.client.Sentinel.Password, storekit.Text),
 		storekit.Set("sentinel_password_file", &p.client.Sentinel.Password, storekit.ReadPassword),
-		storekit.Set("allow_unguarded", &p.AllowUnguarded, strconv.ParseBool),
-		storekit.Set("assume_new", &p.AssumeNew, strconv.ParseBool),
-		storekit.Set("wait_replicas", &p.WaitReplicas, strconv.Atoi),
+		storekit.Set("allow_unguarded", &p.AllowUnguarded, storekit.Bool),
+		storekit.Set("assume_new", &p.AssumeNew, storekit.Bool),
+		storekit.Set("wait_replicas", &p.WaitReplicas, storekit.Int),
 		storekit.Set("mode", &p.Mode, mode),
 	}, files.Params()...)
 	if err := storekit.ReadQuery(query, params...); err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/suggest"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // DurationVar is a flag for a duration.
@@ -129,7 +129,7 @@ func likeFlag(err error, fs *pflag.FlagSet) string {
 	}
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if meant := suggest.Nearest(missing.GetSpecifiedName(), names, otherFlags); meant != "" {
+	if meant := storekit.Nearest(missing.GetSpecifiedName(), names, otherFlags); meant != "" {
 		return "did you mean --" + meant + "? "
 	}
 	return ""

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/suggest"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // otherCommands are names that other tools have for commands of pawl.
@@ -27,7 +27,7 @@ func unknownCommand(root *cobra.Command, word string) *exit.Failure {
 		}
 	}
 	hint := "try: pawl --help"
-	if meant := suggest.Nearest(word, names, otherCommands); meant != "" {
+	if meant := storekit.Nearest(word, names, otherCommands); meant != "" {
 		hint = "did you mean pawl " + meant + "? " + hint
 	}
 	return exit.Usage(fmt.Sprintf("unknown command %q for \"pawl\"", display.Shorten(word, 40)), hint)

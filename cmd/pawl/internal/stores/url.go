@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/suggest"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
@@ -50,7 +49,7 @@ func Parse(text string) (*URL, error) {
 				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
 		}
 		hint := "known are: " + strings.Join(known, ", ") + "; write it as in "
-		if meant := suggest.Nearest(scheme, known, otherSchemes); meant != "" {
+		if meant := storekit.Nearest(scheme, known, otherSchemes); meant != "" {
 			hint = "did you mean " + meant + "://? " + hint + example(meant)
 		} else {
 			hint += "redis://localhost:6379"

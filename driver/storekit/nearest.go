@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suggest finds the word that was likely meant.
-package suggest
+package storekit
 
 import "slices"
 
