@@ -317,7 +317,8 @@ func (r *reporter) news(n driver.News) {
 // closed also tells a program without a log, once, as its first call of Acquire would wait in silence.
 func (r *reporter) closed(n driver.News, e Event) {
 	const text = "the store is new here, has restarted or has lost its data: no new leases until those that it may have forgotten have ended"
-	args := []any{"left", n.Closed.Round(time.Millisecond), "server", n.Server}
+	const do = "wait; if nobody holds a lease from before, run pawl bless; for a new Redis server, set AssumeNew"
+	args := []any{"left", n.Closed.Round(time.Millisecond), "server", n.Server, "do", do}
 	if r.log == nil && r.Closed == nil {
 		r.shut.Do(func() { r.tell(func(Event) { slog.Warn("pawl: "+text, args...) }, e, "") })
 		return

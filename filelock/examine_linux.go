@@ -31,7 +31,7 @@ func (s *store) Examine(context.Context) []driver.Finding {
 		return found
 	}
 	space := int64(fs.Bavail) * fs.Bsize
-	text := fmt.Sprintf("%d MB and %d files are free where the locks are", space>>20, fs.Ffree)
+	text := fmt.Sprintf("the disk with the locks has room for %d MB and %d more files", space>>20, fs.Ffree)
 	switch {
 	case fs.Flags&unix.ST_RDONLY != 0:
 		tell("file system", driver.Problem, "the directory is on a file system that is read-only", "mount it for writing, or choose another directory")

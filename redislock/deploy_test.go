@@ -251,8 +251,8 @@ func TestErrors(t *testing.T) {
 	defer silent.Close()
 	for _, c := range []struct{ url, want string }{
 		{"redis://" + r.Addr, "the server wants a password"},
-		{"redis://:s3crets@" + r.Addr, "refuses this user or password"},
-		{"redis://who:s3crets@" + r.Addr, "refuses this user or password"},
+		{"redis://:s3crets@" + r.Addr, "disabled: the server refuses this user or password"},
+		{"redis://who:s3crets@" + r.Addr, "disabled: the server refuses this user or password"},
 		{"redis://" + drivertest.FreeAddr(t), "is the server running"},
 		{"redis://" + silent.Addr().String(), "deadline"},
 		{"redis://" + talker(t), "no Redis server"},
@@ -285,7 +285,7 @@ func TestErrors(t *testing.T) {
 		{"redis://host/?mode=fast", `there is no mode "fast": write mode=efficiency`},
 		{"redis://host/?mode=", `there is no mode "": write mode=efficiency`},
 		{"redis://host/?mode=efficiency&wait_replicas=1", "leave one of them out"},
-		{"redis://:s3crets@" + r.Addr + "?mode=efficiency", "refuses this user or password"},
+		{"redis://:s3crets@" + r.Addr + "?mode=efficiency", "disabled: the server refuses this user or password"},
 		{"redis://" + replica.Addr + "?mode=efficiency", "master"},
 		{"redis://" + drivertest.FreeAddr(t) + "?mode=efficiency", "is the server running"},
 	} {

@@ -144,6 +144,16 @@ func TestNewRedis(t *testing.T) {
 	busy := run("-n", "deploy", "true")
 	busy.end(exit.Unavailable)
 	once(busy, `pawl: unavailable: "deploy": `)
+	list := w.pawl("ls", "-s", store)
+	list.end(0)
+	if got := list.stderr(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, "pawl: the store grants nothing for ") {
+		t.Errorf("ls says %q; want one line", got)
+	}
+	doctor := w.pawl("doctor", "-s", store)
+	doctor.end(2)
+	if got := doctor.stderr(); got != "" {
+		t.Errorf("doctor says %q beside its findings", got)
+	}
 	busy = run("-q", "--wait", "1500ms", "deploy", "true")
 	busy.end(exit.Unavailable)
 	once(busy, `pawl: unavailable: "deploy": not free after 1.5s; `)

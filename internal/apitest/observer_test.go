@@ -119,8 +119,8 @@ func TestNoLogger(t *testing.T) {
 			<-l.Done()
 			wantIs(t, l.Release(t.Context()), pawl.ErrLost)
 			synctest.Wait()
-			if n := strings.Count(log.String(), "\n"); n != want || strings.Count(log.String(), "left=1m") != want {
-				t.Errorf("observed: %v: logged %q; want %d line that the store is closed for 1m", observed, &log, want)
+			if n := strings.Count(log.String(), "\n"); n != want || strings.Count(log.String(), "left=1m") != want || strings.Count(log.String(), "run pawl bless") != want {
+				t.Errorf("observed: %v: logged %q; want %d line that the store is closed for 1m, and what to do", observed, &log, want)
 			}
 		})
 	}

@@ -237,12 +237,12 @@ func (l *Lease) unrenewed(now driver.Instant) error {
 	}
 	tried := fmt.Sprintf("tried for %v", min(now, l.Deadline()).Sub(l.silent).Round(time.Millisecond))
 	if l.took > 0 {
-		tried += fmt.Sprintf(", the last answer took %v", l.took.Round(time.Millisecond))
+		tried += fmt.Sprintf(", the last answer took %v", l.took.Round(max(time.Microsecond, min(time.Millisecond, l.took/10))))
 	}
 	if l.failure == nil {
 		return errors.New("no answer, " + tried)
 	}
-	return fmt.Errorf("%w, %s", l.failure, tried)
+	return fmt.Errorf("%w; %s", l.failure, tried)
 }
 
 // AsLost returns the *LostError in err, or one with the given reason.

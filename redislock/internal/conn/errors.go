@@ -265,7 +265,7 @@ type refusal struct {
 func (e *refusal) Unwrap() error { return e.error }
 
 func (e *refusal) Error() string {
-	s := e.error.Error() + ": " + e.hint
+	s := strings.TrimSuffix(e.error.Error(), ".") + ": " + e.hint
 	if e.client != "" {
 		s += "; with go-redis: " + e.client
 	}

@@ -53,7 +53,11 @@ func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*S
 	if made != "" {
 		own.Logger.Warn("created the directory " + made + " for locks")
 	}
-	client, err := pawl.New(d, opts)
+	quiet := *opts
+	if quiet.Observer.Closed == nil { // the command says itself that the store grants nothing
+		quiet.Observer.Closed = func(pawl.Event) {}
+	}
+	client, err := pawl.New(d, &quiet)
 	if err != nil {
 		return nil, err
 	}
