@@ -41,7 +41,7 @@ type address struct {
 }
 
 var errURL = errors.New("etcdlock: this is not a URL like etcd://user:password@host1:2379,host2:2379/prefix; " +
-	"write special characters of the password as %xx")
+	"a port is 1 to 65535; write special characters of the password as %xx")
 
 // parseURL reads a URL. Its errors do not show the URL, which may contain a password.
 func parseURL(s string, opts *Options) (*address, error) {

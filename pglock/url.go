@@ -41,7 +41,7 @@ type address struct {
 }
 
 var errURL = errors.New("pglock: this is not a URL like postgres://user:password@host:5432/database; " +
-	"write special characters of the password as %xx")
+	"a port is 1 to 65535; write special characters of the password as %xx")
 
 // parseURL reads a URL. Its errors do not repeat the URL: it may contain a password, and in a wrong URL
 // the end of the password is unknown.

@@ -39,7 +39,7 @@ func parseURL(s string, opts *Options) (*place, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil {
 		return nil, errors.New("zklock: this is not a URL like zk://user:password@host1:2181,host2:2181/root; " +
-			"write special characters of the password as %xx")
+			"a port is 1 to 65535; write special characters of the password as %xx")
 	}
 	p := &place{opts: *opts}
 	p.shown = u.Scheme + "://" + u.Host + u.EscapedPath()

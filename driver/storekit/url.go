@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-var errNoURL = errors.New("this is not a URL, or a special character of the password is not written as %xx")
+var errNoURL = errors.New("this is not a URL, a port is not 1 to 65535, or a special character of the password is not written as %xx")
 
 // ParseURL is url.Parse for the URL of a store: it may name several hosts, with commas
 // between them, all of which are in Host. Nothing that follows a host may contain an @.
@@ -53,6 +53,9 @@ func ParseURL(s string) (*url.URL, error) {
 	for host := range strings.SplitSeq(authority, ",") {
 		one, err := url.Parse("any://" + host)
 		if err != nil {
+			return nil, errNoURL
+		}
+		if n, err := strconv.ParseUint(one.Port(), 10, 16); one.Port() != "" && (err != nil || n == 0) {
 			return nil, errNoURL
 		}
 		hosts = append(hosts, one.Host)

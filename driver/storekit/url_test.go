@@ -29,7 +29,7 @@ func TestParseURL(t *testing.T) {
 	}
 	for _, s := range []string{
 		"x", "x:h", "x:/h", "x://me:s3cret", "x://h1:1,h2:s3cret", "x://me:s3cret/more@h", "x://me:some@s3cret/more@h", "x://me:some@s3cret?more@h",
-		"x://me:some@s3cret#more@h", "x://me:s3cret%zz@h", "x://me:s3cret@h#x", "x://me:s3cret@h o", "x://me:s3cret@[h", "x://me:s3\x7fcret@h",
+		"x://me:some@s3cret#more@h", "x://me:s3cret%zz@h", "x://me:s3cret@h#x", "x://me:s3cret@h o", "x://h:65536", "x://h1:1,h2:0", "x://h:99999999999999999999", "x://me:s3cret@[h", "x://me:s3\x7fcret@h",
 	} {
 		if u, err := ParseURL(s); err == nil || strings.Contains(err.Error(), "cret") {
 			t.Errorf("%s: %v, %v; want an error without the password", s, u, err)

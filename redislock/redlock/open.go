@@ -221,7 +221,7 @@ func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil || u.Scheme != "redlock" {
 		return nil, nil, errors.New("this is not a URL like redlock://host1:6379,host2:6379,host3:6379; " +
-			"write special characters of the password as %xx")
+			"a port is 1 to 65535; write special characters of the password as %xx")
 	}
 	user := ""
 	if u.User != nil {

@@ -62,7 +62,7 @@ func Parse(s string, opts Options) (*Place, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil {
 		return nil, errors.New("this is not a URL like redis://user:password@host:6379/0; " +
-			"write special characters of the password as %xx")
+			"a port is 1 to 65535; write special characters of the password as %xx")
 	}
 	p := &Place{Options: opts, Contact: &Contact{own: opts.Dial}}
 	p.Shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()

@@ -29,32 +29,13 @@ type URL struct {
 // Parse parses the URL of a store. Its errors never contain more of the
 // text than the scheme: the rest may be a password in an unexpected place.
 func Parse(text string) (*URL, error) {
-	const hint = `use a URL such as file:///var/lib/pawl or redis://localhost:6379, or leave --store and $PAWL_STORE out`
 	scheme, _, ok := strings.Cut(text, ":")
 	if !ok || !isScheme(scheme) {
-		what := "the store"
-		if text == os.Getenv("PAWL_STORE") {
-			what = "$PAWL_STORE"
-		}
-		return nil, exit.Fail(exit.Config, what+" is not a URL: it has no scheme", didYouMean(text)+hint)
+		return nil, noScheme(text)
 	}
 	scheme = strings.ToLower(scheme)
 	if known := pawl.Schemes(); !slices.Contains(known, scheme) {
-		if scheme == "etcd" || scheme == "etcds" {
-			return nil, exit.Fail(exit.Config, "this pawl was built without the client of etcd",
-				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
-		}
-		if scheme == "postgres" || scheme == "postgresql" {
-			return nil, exit.Fail(exit.Config, "this pawl was built without the client of PostgreSQL",
-				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
-		}
-		hint := "known are: " + strings.Join(known, ", ") + "; write it as in "
-		if meant := storekit.Nearest(scheme, known, otherSchemes); meant != "" {
-			hint = "did you mean " + meant + "://? " + hint + example(meant)
-		} else {
-			hint += "redis://localhost:6379"
-		}
-		return nil, exit.Fail(exit.Config, fmt.Sprintf("unknown kind of store %q", display.Shorten(scheme, 40)), didYouMean(text)+hint)
+		return nil, unknownScheme(text, scheme, known)
 	}
 	parse := storekit.ParseURL
 	if scheme == "file" {
@@ -65,10 +46,55 @@ func Parse(text string) (*URL, error) {
 		return nil, exit.Fail(exit.Config, fmt.Sprintf("the URL of the %s store does not begin with %[1]s://", scheme), "write it as in "+example(scheme))
 	}
 	if err != nil {
-		return nil, exit.Fail(exit.Config, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
-			"use a port number, and %xx for special characters in a password; see pawl --help")
+		return nil, cmp.Or(spaced(text), exit.Fail(exit.Config, fmt.Sprintf("the URL of the %s store cannot be parsed%s", scheme, wrongPort(text)),
+			"a port is 1 to 65535; use %xx for special characters in a password; see pawl --help"))
 	}
 	return &URL{scheme, u}, nil
+}
+
+// noScheme is the failure for a text that does not begin with a scheme.
+func noScheme(text string) error {
+	if f := spaced(text); f != nil {
+		return f
+	}
+	what := "the store"
+	if text == os.Getenv("PAWL_STORE") {
+		what = "$PAWL_STORE"
+	}
+	if isHost(text) {
+		what += ", " + strconv.Quote(text) + ","
+	}
+	return exit.Fail(exit.Config, what+" is not a URL: it has no scheme",
+		didYouMean(text)+"use a URL such as file:///var/lib/pawl or redis://localhost:6379, or leave --store and $PAWL_STORE out")
+}
+
+// spaced returns the failure for a URL with spaces around it, or nil.
+func spaced(text string) *exit.Failure {
+	trimmed := strings.TrimSpace(text)
+	if trimmed == text || trimmed == "" {
+		return nil
+	}
+	u, err := Parse(trimmed)
+	if err != nil {
+		return nil
+	}
+	return exit.Fail(exit.Config, "there is a space or a line break before or after the URL of the store "+u.String(), "leave it out")
+}
+
+// unknownScheme is the failure for a scheme that no store has.
+func unknownScheme(text, scheme string, known []string) error {
+	clients := map[string]string{"etcd": "etcd", "etcds": "etcd", "postgres": "PostgreSQL", "postgresql": "PostgreSQL"}
+	if client := clients[scheme]; client != "" {
+		return exit.Fail(exit.Config, "this pawl was built without the client of "+client,
+			"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
+	}
+	hint := "known are: " + strings.Join(known, ", ") + "; write it as in "
+	if meant := storekit.Nearest(scheme, known, otherSchemes); meant != "" {
+		hint = "did you mean " + meant + "://? " + hint + example(meant)
+	} else {
+		hint += "redis://localhost:6379"
+	}
+	return exit.Fail(exit.Config, fmt.Sprintf("unknown kind of store %q", display.Shorten(scheme, 40)), didYouMean(text)+hint)
 }
 
 // otherSchemes are other words for the schemes that pawl knows.
@@ -85,13 +111,31 @@ func example(scheme string) string {
 	return scheme + "://HOST:PORT"
 }
 
+// isHost reports whether s is surely the name or address of a host: any other word may be a password.
+func isHost(s string) bool { return s == "localhost" || net.ParseIP(s) != nil }
+
+// wrongPort returns what the URL has for a port, if it is surely no password.
+func wrongPort(text string) string {
+	_, rest, _ := strings.Cut(text, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	authority, _, _ = strings.Cut(authority, "?")
+	host, port, ok := strings.Cut(authority, ":")
+	if _, err := strconv.ParseUint(port, 10, 16); !ok || err == nil && port != "0" || !isHost(host) || strings.Contains(rest, "@") {
+		return ""
+	}
+	return fmt.Sprintf(": %q is not a port", display.Shorten(port, 40))
+}
+
 // didYouMean proposes a URL for the path of a directory or the address of a server. It returns "" for
 // anything else, which may be a password.
 func didYouMean(text string) string {
 	public, _, _ := strings.Cut(text, "?")
 	address, _, _ := strings.Cut(public, "/")
 	host, port, err := net.SplitHostPort(address)
-	if _, number := strconv.ParseUint(port, 10, 16); err == nil && number == nil && (host == "localhost" || net.ParseIP(host) != nil) {
+	if isHost(address) {
+		host, port, err = address, "6379", nil
+	}
+	if _, number := strconv.ParseUint(port, 10, 16); err == nil && number == nil && isHost(host) {
 		return "did you mean " + cmp.Or(ports[port], "redis") + "://" + public + "? "
 	}
 	parent := path.Dir(text)
