@@ -37,10 +37,10 @@ func TestClusterChaos(t *testing.T) {
 	if !inTime(3*patience, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		_, err := locks.Acquire(ctx, "deploy")
+		_, err = locks.Acquire(ctx, "deploy")
 		return err == nil
 	}) {
-		t.Error("when all is over, the name does not come free")
+		t.Errorf("when all is over, the name does not come free: %v", err)
 	}
 }
 
