@@ -252,6 +252,9 @@ func (c *testCluster) usurp(name string, master int) {
 	c.t.Helper()
 	slot, to := c.slotOf(name), c.masters[master]
 	to.do("cluster", "bumpepoch")
+	// A node that has imported a slot says so at once. Otherwise the others learn it up to half of their node timeout
+	// later, and the former owner grants leases in that time.
+	to.do("cluster", "setslot", slot, "importing", c.masters[(master+1)%len(c.masters)].id)
 	c.must(to, "cluster", "setslot", slot, "node", to.id)
 	if !inTime(patience, func() bool {
 		for _, r := range c.masters {
