@@ -42,6 +42,8 @@ func ParseURL(text string) (dir string, shared bool, err error) {
 	switch {
 	case u.User != nil, u.Host != "" && u.Host != "localhost":
 		return "", false, errors.New("a directory of another machine cannot be a store: use three slashes: file:///var/lib/pawl")
+	case u.Query().Has("ttl"):
+		return "", false, errors.New("ttl: the TTL is no parameter of the URL: set Options.TTL in Go, or --ttl of the command")
 	case u.RawQuery != "" && !shared, u.Fragment != "":
 		return "", false, errors.New("the only setting of a file store is ?shared=true: write %3F or %23 if the directory's name contains ? or #")
 	}

@@ -35,6 +35,7 @@ func TestURLRefusals(t *testing.T) {
 		"file:relative/dir":        "is relative",
 		"file://me:s3cret@h/locks": "another machine",
 		"file:///locks?s3cret=1":   "?shared=true",
+		"file:///locks?ttl=5s":     "set Options.TTL in Go, or --ttl of the command",
 		"file:?shared=true":        "for one user alone",
 		"file:%zz":                 "badly escaped",
 		"/var/lib/app":             "not a URL",

@@ -100,7 +100,7 @@ func TestLossSaysHowLongAnswersTake(t *testing.T) {
 			})
 			l := acquire(t, open(t, d, &pawl.Options{TTL: 30 * time.Second}), "a")
 			<-l.Done()
-			for _, want := range []string{"; tried for", ", the last answer took " + took.String()} {
+			for _, want := range []string{": tried for ", ", the last answer took " + took.String()} {
 				if err := l.Err(); !strings.Contains(err.Error(), want) {
 					t.Errorf("Err = %v; want it to say %q", err, want)
 				}

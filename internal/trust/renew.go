@@ -242,7 +242,7 @@ func (l *Lease) unrenewed(now driver.Instant) error {
 	if l.failure == nil {
 		return errors.New("no answer, " + tried)
 	}
-	return fmt.Errorf("%w; %s", l.failure, tried)
+	return fmt.Errorf("%s: %w", tried, l.failure)
 }
 
 // AsLost returns the *LostError in err, or one with the given reason.

@@ -36,7 +36,7 @@ func TestDuration(t *testing.T) {
 // TestFlagError: a slip of the pen is corrected, and so is what other tools call a flag.
 func TestFlagError(t *testing.T) {
 	for _, c := range []struct{ flag, want string }{
-		{"--store=", `invalid argument "" for "-s, --store" flag: empty value: is a variable in your script unset?; see lock --help`},
+		{"--store=", `invalid argument "" for "-s, --store" flag: empty value: is a variable in your script unset? see lock --help`},
 		{"--conflict-exit-code=1", "unknown flag: --conflict-exit-code; did you mean --busy-code? see lock --help"},
 		{"--slot", "unknown flag: --slot; did you mean --slots? see lock --help"},
 		{"--colour", "unknown flag: --colour; see lock --help"},

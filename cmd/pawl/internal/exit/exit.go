@@ -66,7 +66,10 @@ func Usage(text, hint string) *Failure { return Fail(Misuse, text, hint) }
 func (f *Failure) Error() string {
 	text := f.Text
 	if f.Hint != "" {
-		text += "; " + f.Hint
+		if !strings.HasSuffix(text, "?") {
+			text += ";"
+		}
+		text += " " + f.Hint
 	}
 	return display.Printable(text)
 }

@@ -56,6 +56,7 @@ func TestAs(t *testing.T) {
 		{full, System, "pawl: system: " + full.Error() + "; check the disk with df -h, and where the output goes"},
 		{errors.New("bad\nflag\n"), Misuse, "pawl: usage: bad flag; try: pawl --help"},
 		{Fail(Nobody, "no hint", ""), Nobody, "pawl: nobody: no hint"},
+		{Fail(Config, "did you mean this?", "the store is that"), Config, "pawl: config: did you mean this? the store is that"},
 	} {
 		if f := As(c.err); f.Code != c.code || f.Line() != c.line {
 			t.Errorf("%v: exit %d, %q; want exit %d, %q", c.err, f.Code, f.Line(), c.code, c.line)

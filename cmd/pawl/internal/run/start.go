@@ -25,15 +25,16 @@ func lookPath(name string) (string, error) {
 			}
 		}
 	}
+	shown := display.Shorten(strings.ToValidUTF8(name, "\uFFFD"), 200) // so that the advice behind it is seen
 	switch {
 	case err == nil:
 		return path, nil
 	case errors.Is(err, exec.ErrDot):
 		return "", exit.Fail(job.CannotRun, name+" is in the current directory", "type ./"+name)
 	case errors.Is(err, exec.ErrNotFound) && strings.ContainsAny(name, " \t;&|<>$"):
-		return "", exit.Fail(job.NotFound, name, "for a shell command, use: sh -c "+display.Quote(name))
+		return "", exit.Fail(job.NotFound, shown, "for a shell command, use: sh -c "+display.Quote(name))
 	case errors.Is(err, exec.ErrNotFound):
-		err = fs.ErrNotExist
+		return "", exit.Fail(job.ExecError(shown, fs.ErrNotExist))
 	}
 	return "", exit.Fail(job.ExecError(name, err))
 }
