@@ -151,7 +151,7 @@ func TestStartHint(t *testing.T) {
 
 // TestLongCommand: the error of a long command that does not exist does not hide the advice behind it.
 func TestLongCommand(t *testing.T) {
-	for _, char := range []string{"x", "\xbf"} {
+	for _, char := range []string{"x", "\xbfx"} {
 		_, err := lookPath(strings.Repeat(char, 2000))
 		if err == nil || len(err.Error()) > 300 || !strings.Contains(err.Error(), "…; check its spelling") {
 			t.Errorf("%v", err)
