@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,8 +23,8 @@ import (
 // away is a store that can be out of reach. To connect takes slow.
 type away struct {
 	memlock.Store
-	down   bool
-	err    error // while it is down; nil: errDown
+	up     atomic.Bool
+	err    error // while it is not up; nil: errDown
 	slow   time.Duration
 	opened int
 	closed int
@@ -38,7 +39,7 @@ func (a *away) open(ctx context.Context) (driver.Store, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if a.down {
+	if !a.up.Load() {
 		return nil, cmp.Or(a.err, errDown)
 	}
 	return &counted{a.Participant(), a}, nil
@@ -64,7 +65,7 @@ func connect(t *testing.T, a *away, opts *pawl.Options) *pawl.Client {
 // that the store is unavailable.
 func TestConnectsWhenUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, a := t.Context(), &away{down: true}
+		ctx, a := t.Context(), &away{}
 		c := connect(t, a, nil)
 		work := func(context.Context, *pawl.Lease) error { return nil }
 		_, acquire := c.Acquire(ctx, "a")
@@ -90,7 +91,7 @@ func TestConnectsWhenUsed(t *testing.T) {
 		if c.Guarantees() != (pawl.Guarantees{}) {
 			t.Errorf("a store that was never there guarantees %+v", c.Guarantees())
 		}
-		a.down = false
+		a.up.Store(true)
 		if err := c.Ping(ctx); err != nil {
 			t.Error(err)
 		}
@@ -110,7 +111,7 @@ func TestConnectsWhenUsed(t *testing.T) {
 // at once.
 func TestConnectsAtAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &away{down: true}
+		a := &away{}
 		c := connect(t, a, nil)
 		defer c.Close()
 		for began := time.Now(); time.Since(began) < 10*time.Second; {
@@ -127,7 +128,7 @@ func TestConnectsAtAPace(t *testing.T) {
 // TestCauseWhileConnecting: the error of a call whose context ends before the store is there says why it ended.
 func TestCauseWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &away{down: true}
+		a := &away{}
 		c := connect(t, a, nil)
 		defer c.Close()
 		a.slow = time.Second
@@ -151,10 +152,11 @@ func TestCauseWhileConnecting(t *testing.T) {
 // TestCallsShareAConnection: several calls wait for one attempt, each for as long as it likes.
 func TestCallsShareAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &away{down: true}
+		a := &away{}
 		c := connect(t, a, nil)
 		defer c.Close()
-		a.down, a.slow = false, time.Second
+		a.up.Store(true)
+		a.slow = time.Second
 		few, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		errs := make(chan error)
@@ -188,7 +190,7 @@ func TestCallsShareAConnection(t *testing.T) {
 // TestCloseWhileConnecting ends the attempt, and the calls that wait for it.
 func TestCloseWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &away{down: true}
+		a := &away{}
 		c := connect(t, a, nil)
 		a.slow = time.Hour
 		errs := make(chan error)
@@ -214,19 +216,20 @@ func TestConnectRefuses(t *testing.T) {
 		}
 		needs := &pawl.Options{Require: pawl.Guarantees{Expiry: true}}
 		a := &away{Store: memlock.Store{NoExpiry: true}}
+		a.up.Store(true)
 		if _, err := pawl.Connect(t.Context(), a.open, needs); !errors.Is(err, errors.ErrUnsupported) || a.closed != 1 {
 			t.Errorf("Connect = %v, and %d drivers are closed", err, a.closed)
 		}
-		a.down = true
+		a.up.Store(false)
 		c := connect(t, a, needs)
-		a.down = false
+		a.up.Store(true)
 		if err := c.Ping(t.Context()); !errors.Is(err, errors.ErrUnsupported) || a.closed != 2 {
 			t.Errorf("Ping = %v, and %d drivers are closed", err, a.closed)
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		_, err := pawl.Connect(t.Context(), (&away{down: true}).open, &pawl.Options{TTL: -1})
+		_, err := pawl.Connect(t.Context(), (&away{}).open, &pawl.Options{TTL: -1})
 		if err == nil {
 			t.Error("a negative TTL is accepted")
 		}
@@ -251,7 +254,7 @@ func TestFirstRefused(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told []time.Duration
 				began := time.Now()
-				a := &away{down: true, err: loading}
+				a := &away{err: loading}
 				c := connect(t, a, &pawl.Options{Observer: pawl.Observer{Refused: func(e pawl.Event) {
 					if errors.Is(e.Err, driver.ErrRefused) {
 						told = append(told, time.Since(began))
@@ -267,14 +270,14 @@ func TestFirstRefused(t *testing.T) {
 				if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "refuses requests: ") {
 					t.Errorf("after %v: %v; want that the time is over, and why", time.Since(began), err)
 				}
-				if len(told) != 2 || told[0] < time.Second || told[1] < time.Minute {
+				if synctest.Wait(); len(told) != 2 || told[0] < time.Second || told[1] < time.Minute {
 					t.Errorf("told after %v; want after a second and a minute", told)
 				}
-				time.AfterFunc(time.Minute, func() { a.down = false })
+				time.AfterFunc(time.Minute, func() { a.up.Store(true) })
 				if err := wait(c, t.Context()); err != nil {
 					t.Error(err)
 				}
-				a.down = true
+				a.up.Store(false)
 			})
 		})
 	}

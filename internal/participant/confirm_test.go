@@ -53,6 +53,7 @@ func TestConfirm(t *testing.T) {
 		}
 		p.hear(driver.Event{Kind: driver.Missed})
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		for lease, want := range map[string]int{"1": 1, "2": 3, "3": confirmTimes, "4": 1, "5": 5, "6": 1, "7": confirmTimes} {
 			if n := s.asked[lease]; n != want {
 				t.Errorf("lease %s was asked for %d times; want %d", lease, n, want)

@@ -3,6 +3,7 @@
 package participant
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,17 +16,17 @@ import (
 func TestLostIDIsNotAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ids []string
-		free := false
+		var free atomic.Bool
 		p, s := scripted(func(req *driver.Request) (driver.Answer, error) {
-			if ids = append(ids, req.Lease); !free {
+			if ids = append(ids, req.Lease); !free.Load() {
 				ids = ids[:1]
 			}
-			return driver.Answer{Granted: free, Token: 7, Rank: 1, Free: time.Hour}, nil
+			return driver.Answer{Granted: free.Load(), Token: 7, Rank: 1, Free: time.Hour}, nil
 		})
 		defer p.Close()
 		broken := driver.Event{Kind: driver.Lost, Name: "a", Lease: "l", Loss: &driver.LostError{Reason: driver.Broken}}
 		time.AfterFunc(time.Second, func() {
-			free = true
+			free.Store(true)
 			p.hear(broken)
 		})
 		l, err := p.Acquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Minute, Holder: &driver.Holder{}})
