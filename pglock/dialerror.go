@@ -53,7 +53,7 @@ func hint(err error) error {
 		switch errors.As(err, &failed); {
 		case failed == nil:
 		case c.part == "(SQLSTATE 3D000)" && failed.Config.Database == "":
-			c.hint += ", as in postgres://HOST/postgres: without one PostgreSQL takes that of the user's name"
+			c.hint += ", as in postgres://HOST/postgres: without a name PostgreSQL opens the database that is named like the user"
 		case c.part == "(SQLSTATE 28P01)" && failed.Config.Password == "":
 			c.hint = "no password was given: put it into the URL, as postgres://USER:PASSWORD@HOST/DATABASE, into a file named by ?password_file=, or into " + passwordEnv
 		}

@@ -45,7 +45,7 @@ func TestDialErrors(t *testing.T) {
 	for url, want := range map[string]string{
 		"postgres://nobody@" + p.Addr + "/postgres":          p.Addr + `: FATAL: role "nobody" does not exist (SQLSTATE 28000): check the user, as in postgres://USER@HOST/DATABASE, and the server's pg_hba.conf`,
 		"postgres://pawl@" + p.Addr + "/none":                p.Addr + `: FATAL: database "none" does not exist (SQLSTATE 3D000): name a database that exists`,
-		"postgres://nameless@" + p.Addr:                      p.Addr + `: FATAL: database "nameless" does not exist (SQLSTATE 3D000): name a database that exists, as in postgres://HOST/postgres: without one PostgreSQL takes that of the user's name`,
+		"postgres://nameless@" + p.Addr:                      p.Addr + `: FATAL: database "nameless" does not exist (SQLSTATE 3D000): name a database that exists, as in postgres://HOST/postgres: without a name PostgreSQL opens the database that is named like the user`,
 		"postgres://pawl@127.0.0.1:1/postgres":               "127.0.0.1:1: connection refused: is the server running, and is this its address?",
 		"postgres://pawl@127.0.0.1:1,127.0.0.1:2/postgres":   "127.0.0.1:1: connection refused; 127.0.0.1:2: connection refused: is the server running, and is this its address?",
 		"postgres://pawl@127.0.0.1:1," + p.Addr + "/none":    "127.0.0.1:1: connection refused; " + p.Addr + `: FATAL: database "none" does not exist (SQLSTATE 3D000): name a database that exists`,

@@ -126,8 +126,7 @@ func (p *place) root(s string) error {
 	return nil
 }
 
-// user sets user and password. Those of the URL come first, then those of the options or the file, then those of the
-// environment.
+// user sets user and password: from the URL, else from the options or the file, else from the environment.
 func (p *place) user(u *url.Userinfo) error {
 	env := passwordEnv
 	if u.Username() == "" && p.opts.Username == "" {

@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// loss is how a lease has ended without its holder, and who is told. Participant.mu guards it.
+// loss records why a lease was lost, and the function to call then. Participant.mu guards it.
 type loss struct {
-	why    *driver.LostError // that was noted first; nil if the lease is not lost, as far as is known
+	why    *driver.LostError // the first cause; nil while no loss is known
 	notify func(error)       // nil before OnLost, and once the holder gives the lease back or has seen the loss itself
 }
 

@@ -188,8 +188,8 @@ BEGIN
         IF m.on_disk AND current_setting('fsync') = 'on' THEN e.closed := least(m.closed, e.closed); END IF; -- else on_disk = false may be lost too
       END IF;
       e.on_disk := m.mode <> 'async' AND current_setting('fsync') = 'on';
-      -- The clock is behind the clock of the previous run. This server may lack the last tokens of that
-      -- run: it skips those of an hour after the newest.
+      -- The clock is behind the clock of the previous run, and the last tokens of that run may be lost. The
+      -- next token is an hour of tokens above the newest that is known.
       SELECT greatest(m.floor, max(l.token)) INTO newest FROM pawl.lock l;
       IF m.system IS NOT NULL AND newest > at + 1000000 THEN
         m.floor := newest + 3600000000;

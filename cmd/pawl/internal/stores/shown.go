@@ -29,8 +29,8 @@ func SameStore(given string) string {
 var passwordEnv = map[string]string{"etcd": "PAWL_ETCD_PASSWORD", "etcds": "PAWL_ETCD_PASSWORD", "zk": "PAWL_ZK_PASSWORD", "zks": "PAWL_ZK_PASSWORD",
 	"redis": "PAWL_REDIS_PASSWORD", "rediss": "PAWL_REDIS_PASSWORD", "redlock": "PAWL_REDIS_PASSWORD", "unix": "PAWL_REDIS_PASSWORD"}
 
-// hidesUser reports whether String leaves out the user, who has no password: it may be a password in the wrong
-// place, as in redis://SECRET@host. PostgreSQL has users without a password, and passwords in files and variables of its own.
+// hidesUser reports whether String leaves out the user. It does if there is no password: in redis://SECRET@host the
+// password stands in the user's place. PostgreSQL has users without a password, so their names are shown.
 func (s *URL) hidesUser() bool {
 	if s.url.User.Username() == "" || strings.HasPrefix(s.Scheme, "postgres") {
 		return false
