@@ -479,3 +479,23 @@ func TestBreakBeforeTheRelease(t *testing.T) {
 		_ = g.Release(t.Context())
 	}
 }
+
+// TestWatchedAgain: the watch on the node of a lease, which nobody renews, has fired without a cause, as it may when
+// it is set again on a new connection. The holder hears of the end of the lease all the same.
+func TestWatchedAgain(t *testing.T) {
+	t.Parallel()
+	d := openURL(t, sharedServer(t).url(), time.Minute)
+	g := take(t, d, request("watched-again", time.Minute))
+	lost := make(chan error, 1)
+	g.OnLost(func(err error) { lost <- err })
+	path := d.wire.dir("watched-again") + "/" + g.n.name
+	g.n.s.event(zk.Event{Type: zk.EventNodeChildrenChanged, Path: path})
+	if err := g.n.s.conn.Delete(path, -1); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lost:
+	case <-time.After(patience):
+		t.Error("the holder does not hear that its node is gone")
+	}
+}
