@@ -309,7 +309,7 @@ func TestClusterEarsFollow(t *testing.T) {
 	looks.Lock()
 	c.takeOver(shard[1])
 	if !inTime(patience, listens(shard[1])) {
-		t.Error("a replica took over in order, and the waiter does not listen to it")
+		t.Fatal("a replica took over in order, and the waiter does not listen to it")
 	}
 	looks.Unlock()
 	if !inTime(patience, func() bool { return !listens(shard[0])() }) {
