@@ -58,6 +58,8 @@ func TestErrorTexts(t *testing.T) {
 			Reason: driver.Broken, By: &driver.Holder{User: "bob", Host: "laptop"}, Why: "runner died"},
 		`lease lost: it was not renewed in time (last renewal: no route to host)`: &driver.LostError{
 			Reason: driver.Expired, Err: cause},
+		`lease lost: it was not renewed in time: this process did not run for 12s or more`: &driver.LostError{
+			Reason: driver.Expired, Paused: 12 * time.Second},
 		`lease lost: it was held for as long as MaxHold allows`: &driver.LostError{Reason: driver.Limit},
 		`lease lost: the store no longer has it`:                &driver.LostError{Reason: driver.Gone},
 	} {

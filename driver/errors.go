@@ -209,6 +209,8 @@ type LostError struct {
 	By     *Holder // who broke the lease, if known
 	Why    string  // the reason that was given to Break
 	Err    error   // what the store said, or why the last renewal failed, if known; errors.Is does not see it
+
+	Paused time.Duration // Expired: for how long, at least, this process did not run when it had to renew; 0: it did
 }
 
 // Error gives the reason.
@@ -225,6 +227,9 @@ func (e *LostError) Error() string {
 		}
 	case Expired:
 		s += "it was not renewed in time"
+		if e.Paused > 0 {
+			s += fmt.Sprintf(": this process did not run for %v or more", ForPeople(e.Paused))
+		}
 	case Limit:
 		s += "it was held for as long as MaxHold allows"
 	case Stuck:

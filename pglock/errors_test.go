@@ -116,6 +116,22 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
+// TestMisspelt: a parameter that is like one of ours or of PostgreSQL's clients is refused. Any other is a setting of the
+// server, which knows best.
+func TestMisspelt(t *testing.T) {
+	for url, want := range map[string]string{
+		"postgres://h/db?shema=x":           "did you mean schema?",
+		"postgres://h/db?max-ttl=5m":        "did you mean max_ttl?",
+		"postgres://h/db?sslmod=require":    "did you mean sslmode?",
+		"postgres://h/db?aplication_name=x": "did you mean application_name?",
+		"postgres://h/db?search_path=x&work_mem=1MB&statement_timeout=0&role=r&timezone=UTC&sslmode=disable": "",
+	} {
+		if _, err := parseURL(url, &Options{}); (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", url, err, want)
+		}
+	}
+}
+
 // TestRefusals: what a role's own settings refuse is not said of the server.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ code, message, want string }{

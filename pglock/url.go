@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,6 +80,11 @@ func (a *address) direct() error {
 	return err
 }
 
+// postgresParams are the parameters of PostgreSQL's clients. Any other is a setting of the server, such as search_path.
+var postgresParams = strings.Fields(`host port database user password passfile sslmode sslkey sslcert sslcertmode sslrootcert
+sslnegotiation sslpassword sslsni krbspn krbsrvname target_session_attrs service servicefile min_protocol_version
+max_protocol_version channel_binding require_auth application_name options`)
+
 // params reads the parameters of this package, and returns the others.
 func (a *address) params(query string) (rest string, err error) {
 	all, err := url.ParseQuery(query)
@@ -108,8 +114,15 @@ func (a *address) params(query string) (rest string, err error) {
 		}
 	}
 	take("ttl") // which is refused
+	known := slices.Clone(postgresParams)
 	for _, p := range ours {
 		take(p.Name)
+		known = append(known, p.Name)
+	}
+	for name := range all {
+		if err := storekit.Misspelt(name, known); err != nil {
+			return "", err
+		}
 	}
 	return all.Encode(), storekit.ReadQuery(mine.Encode(), ours...)
 }

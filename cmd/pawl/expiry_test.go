@@ -112,6 +112,9 @@ func TestStoppedWhileRenewing(t *testing.T) {
 	}
 	p.signal(syscall.SIGCONT)
 	p.end(exit.Lost)
+	if !strings.Contains(p.stderr(), "this process did not run for ") {
+		t.Errorf("stderr %q", p.stderr())
+	}
 }
 
 // TestStoppedAndBackInTime: the wrapper is stopped until the guard has ended the command,
@@ -125,6 +128,9 @@ func TestStoppedAndBackInTime(t *testing.T) {
 	w.until("the command is dead", func() bool { return w.isDead(pid) })
 	p.signal(syscall.SIGCONT)
 	p.end(exit.Lost)
+	if !strings.Contains(p.stderr(), "this process did not run for ") {
+		t.Errorf("stderr %q", p.stderr())
+	}
 }
 
 // instant reads what date(1) has written.

@@ -152,13 +152,22 @@ func ReadQuery(rawQuery string, params ...Param) error {
 		if unknown == "ttl" {
 			return errTTL
 		}
-		if meant := Nearest(unknown, names, nil); meant != "" {
-			return fmt.Errorf("%s: there is no such parameter: did you mean %s?", unknown, meant)
+		if err := Misspelt(unknown, names); err != nil {
+			return err
 		}
 		last := len(names) - 1
 		return fmt.Errorf("%s: there is no such parameter: use %s or %s", unknown, strings.Join(names[:last], ", "), names[last])
 	}
 	return nil
+}
+
+// Misspelt returns an error if a parameter is not one of names and is like one of them.
+func Misspelt(parameter string, names []string) error {
+	meant := Nearest(parameter, names, nil)
+	if meant == "" || meant == parameter {
+		return nil
+	}
+	return fmt.Errorf("%s: there is no such parameter: did you mean %s?", driver.Shorten(parameter), meant)
 }
 
 // ReadUser sets *name and *password to what the URL has. If there is still no password, it reads

@@ -245,6 +245,16 @@ func (l *Lease) unrenewed(now driver.Instant) error {
 	return fmt.Errorf("%s: %w", tried, l.failure)
 }
 
+// paused returns for how long, at least, this process did not run: something was due, and nobody woke the lease.
+// A pause of less than a third of the TTL leaves time to renew.
+func (l *Lease) paused(now driver.Instant) time.Duration {
+	late := now.Sub(l.Due())
+	if l.terms.NoRenew || late < l.terms.TTL/3 {
+		return 0
+	}
+	return late
+}
+
 // AsLost returns the *LostError in err, or one with the given reason.
 func AsLost(err error, reason driver.Reason) *driver.LostError {
 	var lost *driver.LostError

@@ -233,7 +233,7 @@ func (l *Lease) Look(now driver.Instant) bool {
 	case deadline == l.stuck:
 		return l.Lose(&driver.LostError{Reason: driver.Stuck})
 	}
-	return l.Lose(&driver.LostError{Reason: driver.Expired, Err: l.unrenewed(now)})
+	return l.Lose(&driver.LostError{Reason: driver.Expired, Err: l.unrenewed(now), Paused: l.paused(now)})
 }
 
 // Giving is what a call of Release means.

@@ -24,10 +24,12 @@ type supervisor struct {
 	lease    *pawl.Lease
 	job      *job.Job
 	began    time.Time
-	deadline time.Time // that the guard knows
-	late     bool      // the guard has heard of a deadline after it had to act on the one before
-	asked    time.Time // when the first INT or TERM came
-	over     bool      // the command itself has ended
+	looked   driver.Instant // at the lease
+	paused   time.Duration  // between two looks: this process did not run
+	deadline time.Time      // that the guard knows
+	late     bool           // the guard has heard of a deadline after it had to act on the one before
+	asked    time.Time      // when the first INT or TERM came
+	over     bool           // the command itself has ended
 	warn     <-chan time.Time
 
 	gotINT bool // it was INT, or a later one was
@@ -147,6 +149,11 @@ func (s *supervisor) left() (left time.Duration, limited bool) {
 	if d.IsZero() {
 		return 0, false
 	}
+	now := driver.Now()
+	if gap := now.Sub(s.looked); s.looked != 0 && gap > 2*time.Second { // a round takes a second at most
+		s.paused = gap
+	}
+	s.looked = now
 	// Deadline is computed anew by every call, from clocks that do not agree
 	// to the nanosecond.
 	if moved := d.Sub(s.deadline); moved > time.Millisecond || moved < -time.Millisecond {
@@ -218,6 +225,9 @@ func (s *supervisor) cause() error {
 		return fmt.Errorf("%w: --max-hold %v ends in %v, and the command has to stop before that (--grace)", pawl.ErrLost, s.MaxHold, driver.ForPeople(s.args.grace))
 	}
 	late := fmt.Errorf("%w: it was not renewed, and ends in %v", pawl.ErrLost, driver.ForPeople(s.args.grace))
+	if s.paused > 0 {
+		late = fmt.Errorf("%w: this process did not run for %v", late, driver.ForPeople(s.paused))
+	}
 	if trouble := s.Trouble(); trouble != nil {
 		return fmt.Errorf("%w (last renewal: %w)", late, trouble)
 	}
