@@ -231,6 +231,9 @@ func (r *reporter) waiting(name string, set settings) {
 }
 
 func (r *reporter) Acquired(l *client.Lease, waited time.Duration) {
+	if r.Observer.Acquired == nil {
+		return // a hand-over passes here
+	}
 	e := eventOf(l)
 	e.Waited, e.Idle, e.Behind = waited, l.Reused(), l.Asked().Behind.Held()
 	r.tell(r.Observer.Acquired, e, "")

@@ -53,10 +53,13 @@ func (l *Lease) parks(idle bool) bool {
 
 // parked makes the lease that keeps the grant of l, or returns nil.
 func (l *Lease) parked(idle bool) *Lease {
-	g, now := l.grant, driver.Now()
+	g := l.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t, ok := trust.Lease{}, false
+	if !l.trust.Parks() {
+		return nil // without a look at the clock
+	}
+	now, t, ok := driver.Now(), trust.Lease{}, false
 	if idle {
 		t, ok = l.trust.Idle(now)
 	} else {

@@ -344,6 +344,9 @@ func (l *Lease) Short(now driver.Instant) (left, ttl time.Duration) {
 // Forgo drops MinHold: no work was done under the lease.
 func (l *Lease) Forgo() { l.least = 0 }
 
+// Parks reports whether Rest or Idle may keep the grant: the lease has MinHold or KeepIdle.
+func (l *Lease) Parks() bool { return l.least > 0 || l.terms.Idle > 0 }
+
 // Rest ends the lease, which is being released, and returns the one that keeps its grant
 // for what is left of MinHold. It does nothing and returns false if there is nothing to
 // wait for.
