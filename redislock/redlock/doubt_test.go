@@ -4,11 +4,13 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // TestRenewalIsTrustedFromItsSending: answers that come late do not make the trust longer.
@@ -91,6 +93,33 @@ func TestBrokenBeforeAskedAgain(t *testing.T) {
 		if _, err = d.Ask(t.Context(), req); !driver.FailureOf(err).Ended || !driver.FailureOf(err).Maybe {
 			t.Errorf("Ask = %v; want that the lease was ended, and may be there", err)
 		}
+	})
+}
+
+// TestRefusedAskedAgain: nodes have granted a lease, and refuse the client when it asks again: its MaxTTL, or its set of nodes,
+// is another one meanwhile. They have the lease until it is ended.
+func TestRefusedAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		req := request()
+		ans, err := d.Ask(t.Context(), req)
+		if err != nil || !ans.Granted {
+			t.Fatalf("Ask = %+v, %v; want a grant", ans, err)
+		}
+		for _, m := range all {
+			m.set(only("propose", fault{no: unavailable(storekit.Disagreef("other nodes"))}))
+		}
+		req.Handle = ans.Handle
+		_, err = d.Ask(t.Context(), req)
+		if f := driver.FailureOf(err); !f.Maybe || !f.Lasting || !errors.Is(err, driver.ErrDisagree) {
+			t.Errorf("Ask = %+v; want ErrDisagree, and that the lease may be there", f)
+		}
+		if _, err := d.End(t.Context(), driver.Ref{Name: name, Lease: req.Lease, Handle: ans.Handle}, driver.End{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		free(t, all, "")
 	})
 }
 

@@ -175,3 +175,24 @@ func TestGivenUpBehindTheGate(t *testing.T) {
 		elapsed(t, began, 80*time.Millisecond)
 	})
 }
+
+// TestReleaseThatWaits: a lease that was given back in time ends while its release waits for others. It was not lost. One
+// whose time is over before is.
+func TestReleaseThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, masters(3), nil)
+		leases := many(t, d, 2, 2*time.Second)
+		fill(t, d, ending)
+		time.AfterFunc(3*time.Second, func() {
+			for range maxRoom {
+				d.leave(ending)
+			}
+		})
+		if err := leases[0].Release(t.Context()); err != nil {
+			t.Errorf("Release that has waited until the lease ended = %v; want nil", err)
+		}
+		if err := leases[1].Release(t.Context()); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Release after the end of the lease = %v; want ErrLost", err)
+		}
+	})
+}

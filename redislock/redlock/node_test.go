@@ -43,6 +43,7 @@ type master struct {
 type fault struct {
 	before, after time.Duration // delays of the request and of the reply
 	refused       bool          // the connection is refused
+	no            error         // the node refuses the request
 	lost, silent  bool          // the request, the reply is lost
 	deaf          bool          // the node does not heed contexts
 }
@@ -132,6 +133,9 @@ func (m *master) carry(ctx context.Context, op string, step func()) error {
 	}()
 	if f.refused {
 		return errRefused
+	}
+	if f.no != nil {
+		return f.no
 	}
 	reached := make(chan struct{})
 	go func() { // the request goes on although nobody waits for it any more

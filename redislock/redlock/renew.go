@@ -82,11 +82,12 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 	if !known {
 		return false, nil
 	}
+	asked := driver.Now()
 	if err := d.enter(ctx, ending); err != nil {
 		return false, nothing(err)
 	}
 	defer d.leave(ending)
-	has, now := l.standing(), driver.Now()
+	has := l.standing()
 	l.silence()
 	l.mu.Lock()
 	if l.has.turn != nil {
@@ -114,8 +115,12 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 		return false, err
 	}
 	l.set(standing{})
-	if has.token != 0 && now >= has.until {
+	switch {
+	case has.token == 0:
+	case asked >= has.until:
 		found = false // Renew says so, too: nodes count from later than the client
+	case has.until <= driver.Now():
+		found = true // it was given back in time, and ended while the request waited: nobody has lost it
 	}
 	return found || has.turn != nil, nil
 }
