@@ -33,10 +33,10 @@ var (
 	// ErrDisagree says that a setting of this client differs from what all clients of the store have agreed on.
 	ErrDisagree = errors.New("this client disagrees with the store about what all clients have in common")
 
-	// ErrUncertain says that the store may have carried out the request, or may do so yet.
+	// ErrUncertain says that the store may have carried out the request, or may still do so.
 	ErrUncertain = errors.New("outcome uncertain")
 
-	// ErrDenied says that the store does not let the user in, or do what a lock needs. It is fs.ErrPermission, and
+	// ErrDenied says that the store refuses the user, or a command that a lock needs. It is fs.ErrPermission, and
 	// comes with one of the errors above.
 	ErrDenied = fs.ErrPermission
 
@@ -47,7 +47,7 @@ var (
 // HeldError is the error of a request for a name that others hold. It is an ErrHeld.
 type HeldError struct {
 	Info  *Info // nil, or without holders, if the store could not say
-	Place int   // in the queue, of a call that has waited: 1 was next; 0 if unknown
+	Place int   // the place in the queue of a call that waited: 1 is next; 0 if unknown
 }
 
 // Error describes the holder.
@@ -97,9 +97,9 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 // an ErrUnavailable.
 type ClosedError struct {
 	Left   time.Duration // for how much longer
-	MaxTTL time.Duration // of the store, which is why it takes so long; 0 if the error does not say
-	SetBy  *Holder       // who has set MaxTTL; nil if that is not known
-	Do     string        // what ends that at once, in one clause; empty if the error does not say
+	MaxTTL time.Duration // of the store, which bounds Left; 0 if unknown
+	SetBy  *Holder       // who has set MaxTTL; nil if unknown
+	Do     string        // what to do to end this at once, in one clause; empty if unknown
 }
 
 // Error says how long the store stays closed, and why.
@@ -147,8 +147,8 @@ func (e *SilentError) Error() string {
 // Is makes errors.Is(err, ErrUnavailable) true.
 func (e *SilentError) Is(target error) bool { return target == ErrUnavailable }
 
-// UnreadError says that the record of one name could not be read, while the store answers. List
-// returns one for each of these names, joined, beside all others.
+// UnreadError says that the record of one name could not be read although the store answers. List
+// returns the other names, and one UnreadError for each of these, joined.
 type UnreadError struct {
 	Name string // whose record it is
 	Err  error  // why
@@ -160,7 +160,7 @@ func (e *UnreadError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *UnreadError) Unwrap() error { return e.Err }
 
-// Unread returns the names that could not be read, if err says no more than that.
+// Unread returns the names of the UnreadErrors in err. only is false if err says more than that.
 func Unread(err error) (names []string, only bool) {
 	switch e := err.(type) {
 	case *UnreadError:
@@ -206,11 +206,12 @@ const (
 // LostError says why a lease is lost. It is an ErrLost.
 type LostError struct {
 	Reason Reason  // how the lease was lost
-	By     *Holder // who broke the lease, if known
+	By     *Holder // who broke the lease; nil if unknown
 	Why    string  // the reason that was given to Break
-	Err    error   // what the store said, or why the last renewal failed, if known; errors.Is does not see it
+	Err    error   // what the store said, or why the last renewal failed; nil if unknown; errors.Is ignores it
 
-	Paused time.Duration // Expired: for how long, at least, this process did not run when it had to renew; 0: it did
+	// Paused, with Expired, is how long at least this process did not run when it had to renew; 0 if it ran.
+	Paused time.Duration
 }
 
 // Error gives the reason.
@@ -251,8 +252,8 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // MaxName is the longest name, in bytes.
 const MaxName = 1024
 
-// CheckName returns an error that says what to type instead unless name is
-// valid UTF-8 of 1 to MaxName bytes without control characters.
+// CheckName returns nil if name is valid UTF-8 of 1 to MaxName bytes without
+// control characters. Otherwise the error says what to type instead.
 func CheckName(name string) error {
 	switch {
 	case name == "":

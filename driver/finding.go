@@ -4,10 +4,10 @@ package driver
 
 // Finding is one result of Store.Examine: what is good or bad about a store, and what to do.
 type Finding struct {
-	Check  string // what was looked at, in a word: server, role, clock, persistence, eviction …
-	Server string // of which server; empty if it is about the store
+	Check  string // what was checked, in a word: server, role, clock, persistence, eviction …
+	Server string // the server; empty if the finding is about the store
 	Level  Level
-	Text   string // what there is, in words
+	Text   string // what was found, in words
 	Do     string // what to do about it; may be empty if Level is Fine
 }
 

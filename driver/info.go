@@ -17,13 +17,13 @@ type Holder struct {
 	PID     int    `json:"pid,omitempty"`
 	Command string `json:"command,omitempty"`
 
-	// Space is the namespace in which PID counts, as PIDSpace has it: in another container the same number is
+	// Space is the PID namespace of PID, as PIDSpace returns it: in another container the same number is
 	// another process.
 	Space string `json:"space,omitempty"`
 
-	// Trace is the traceparent, as W3C's Trace Context has it, of the span in which the lease was
-	// asked for, so that others can refer to it. It is empty without a trace; see
-	// pawl.Observer. Any client may have written it: expect any text.
+	// Trace is the traceparent (W3C Trace Context) of the span that asked for the lease, so that other
+	// spans can link to it. It is empty without a trace; see pawl.Observer. Any client may have written
+	// it: expect any text.
 	Trace string `json:"trace,omitempty"`
 }
 
@@ -66,24 +66,24 @@ type Held struct {
 	Expires  time.Time `json:"expires,omitzero"` // when the store ends it unless renewed
 	Shared   bool      `json:"shared,omitempty"`
 	Slots    int       `json:"slots,omitempty"` // how many the name has; 0 unless this is one of them
-	// Keeps: when the holder has released the lease, its client may keep it for a while, see
-	// pawl.KeepIdle, and gives it back when others want the name. Idle: that is so now, and
-	// nobody uses it. Only the client that keeps the lease knows that, and shows it.
+	// Keeps: after its release the client may keep the lease for a while, and gives it back when
+	// others want the name; see pawl.KeepIdle. Idle: the client keeps it now, and nobody uses it.
+	// Only that client knows and shows Idle.
 	Keeps bool `json:"keeps,omitempty"`
 	Idle  bool `json:"idle,omitempty"`
 	// Orphan: the process that took the lease has ended, but processes that it started
-	// go on.
+	// still have it.
 	Orphan bool `json:"orphan,omitempty"`
-	// Transaction: the lease has ended, but nobody gets the name before this transaction has,
-	// which the lease guards; see pawl.Lease.Guard.
+	// Transaction: the lease has ended, but nobody gets the name before this transaction ends;
+	// see pawl.Lease.Guard.
 	Transaction *Transaction `json:"transaction,omitempty"`
 }
 
 // Transaction describes an open transaction, as the database shows it.
 type Transaction struct {
-	PID         int       `json:"pid,omitempty"` // of the server's process; 0 if it is prepared
+	PID         int       `json:"pid,omitempty"` // of the server's process; 0 if the transaction is prepared
 	Application string    `json:"application,omitempty"`
-	Since       time.Time `json:"since,omitzero"` // zero: the database does not tell this user
+	Since       time.Time `json:"since,omitzero"` // zero if this user may not know
 }
 
 // String says which transaction it is: server process 4711 ("billing"), for 3m12s.
@@ -119,10 +119,10 @@ type Waiter struct {
 	Shared bool `json:"shared,omitempty"`
 	Slots  int  `json:"slots,omitempty"`
 
-	// Holds are the leases that the waiter holds meanwhile, as its Request says.
+	// Holds are the leases that the waiter holds while it waits; see Request.Holds.
 	Holds []Hold `json:"holds,omitempty"`
-	// Local: a waiter of the client itself that the store does not know yet, as it waits for
-	// a lease of this client.
+	// Local: the store does not know this waiter, because it waits inside this client for one of
+	// the client's own leases.
 	Local bool `json:"local,omitempty"`
 }
 
@@ -135,8 +135,8 @@ type Hold struct {
 // Info describes one name.
 type Info struct {
 	Name string `json:"name"`
-	// Token is the largest token of the name, granted or reserved: the token of a Held may be smaller, and the
-	// next lease has a greater one. 0 if the store does not remember it for a free name, as Redis.
+	// Token is the largest token of the name, granted or reserved. The Token of a Held may be smaller; the next
+	// lease has a greater one. 0 if the store, such as Redis, does not remember tokens of free names.
 	Token   Token    `json:"token,omitempty"`
 	Holders []Held   `json:"holders"`
 	Waiters []Waiter `json:"waiters,omitempty"` // in the order of the queue

@@ -7,10 +7,10 @@ import "time"
 // Request is one attempt to obtain a lease. A Store does not change it.
 type Request struct {
 	Name   string        // accepted by CheckName
-	Lease  string        // unique id of this attempt, with 128 random bits or more
+	Lease  string        // unique id of this attempt, with at least 128 random bits
 	TTL    time.Duration // at least MinTTL
 	Holder *Holder       // who makes the attempt; never nil
-	Why    string        // what for, in the words of the caller; may be empty
+	Why    string        // what the lease is for, in the words of the caller; may be empty
 
 	// Holds are leases that the caller holds while it waits, perhaps in other stores. They
 	// are part of the waiter's record, for the search for deadlocks. They are nil for most
@@ -21,22 +21,23 @@ type Request struct {
 	Shared bool // held together with other shared leases
 	Slots  int  // if positive, held by at most this many at a time
 
-	// Queue: join the queue, or keep the place there.
-	// Instead: the id of an exclusive lease of this client, in whose place this shared one is
-	// granted, in one step. If that lease has ended, Ask returns a *LostError.
-	Queue   bool
+	// Queue: join the queue, or keep the place in it.
+	Queue bool
+
+	// Instead is the id of an exclusive lease of this client: the service ends that lease and grants
+	// this shared one, in one step. If that lease has ended, Ask returns a *LostError.
 	Instead string
 
 	// Handle comes from the last Answer to a request for this lease.
 	Handle any
 
 	// Renewed says that the caller renews the grant before Since + TTL - Drift(TTL),
-	// and soon if Since is long ago. The store may then begin with less than the TTL;
-	// Since is earlier by the difference. A store may ignore it.
+	// and soon if Since is long ago. The store may then grant less than the TTL, with a
+	// Since that is earlier by the difference. A store may ignore it.
 	Renewed bool
 
-	// Keeps says that the caller may keep the lease for a while when nobody uses it. The store grants
-	// it Spare tokens, and reports Wanted when others want the name. It is set only if Caps.Keeps is.
+	// Keeps says that the client may keep the lease for a while after its release. The store reserves
+	// Spare tokens for it, and reports Wanted when others want the name. It is set only if Caps.Keeps is.
 	Keeps bool
 }
 

@@ -32,8 +32,7 @@ var hostname = sync.OnceValue(func() string {
 	return name
 })
 
-// elsewhere says where the process id of h counts, if its host has the name of ours and it does
-// not count here.
+// elsewhere returns words that say where h.PID is valid if h.Host is this host and PID is not valid here.
 func (h *Holder) elsewhere() string {
 	here := PIDSpace()
 	switch {
@@ -45,6 +44,6 @@ func (h *Holder) elsewhere() string {
 	return " of another machine or boot"
 }
 
-// Here reports whether PID is the id of a process that this process could see: on a machine with the
-// name of ours, in the same PID namespace.
+// Here reports whether this process could see the process PID: Host is this host, and Space is the PID
+// namespace of this process.
 func (h *Holder) Here() bool { return h.PID > 0 && h.Host == hostname() && h.Space == PIDSpace() }

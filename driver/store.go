@@ -3,12 +3,11 @@
 // Package driver is the contract between package pawl and one store of leases. Only
 // authors of stores need it.
 //
-// A Store is small on purpose. It encodes a request, sends it and decodes the answer, and it reports what
-// the service says unasked. What is common to all stores is done once, by its callers: waiting and
-// looking, doubts about lost answers, outages, hand-over, the trust window, renewals, the line of local
-// waiters, clean-up, observation.
+// A Store encodes a request, sends it, decodes the answer, and reports the events of its service. Package
+// pawl does the rest, once for all stores: waiting and looking, lost answers, outages, hand-over, the trust
+// window, renewals, the queue of local waiters, clean-up and observation.
 //
-// Package drivertest holds the suite that every store passes.
+// Package drivertest/wiretest is the suite that every store passes.
 package driver
 
 import (
@@ -20,72 +19,72 @@ import (
 )
 
 // A Store is the wire to one lock service, and one participant in it: two Stores that are opened on the
-// same service exclude each other. Each method but Listen and Hear is one request. A Store keeps no record
-// of the leases of its client.
+// same service exclude each other. Each method except Listen and Hear is one request. A Store keeps no
+// record of the leases of its client.
 //
-// For one name, grants are linearizable across all participants: between the moment at which the service
-// grants a lease and the moment at which it ends it (by End, by the passing of its TTL, by Break, or, where
-// Guarantees.Expiry is false, by the end of the process), it grants no other lease on the name.
+// Grants of one name are linearizable across all participants. While a lease has the name, the service
+// grants no other lease on it. The lease ends by End, by Break, when its TTL has passed or, where
+// Guarantees.Expiry is false, with its process.
 //
-// Kinds: a lease is exclusive, shared, or one of n slots. Leases on one name are held together only if all
-// are shared, or all are slots with the same n and there are at most n of them. A waiter in the queue is
-// granted the name as soon as its lease may be held together with those that are held, and no earlier waiter
-// still waits. So a steady stream of readers does not starve a writer, and readers that follow each other in
-// the queue are granted together. If Guarantees.FIFO is true, a request without Queue does not overtake
-// waiters either. A Store is never asked for a kind that its Guarantees lack.
+// A lease is exclusive, shared, or one of n slots. Leases hold a name together only if all are shared, or
+// all are slots with the same n and there are at most n of them. A waiter in the queue is granted the name
+// when no earlier waiter still waits and its lease fits the leases that hold the name. So readers that keep
+// coming do not starve a writer, and readers that follow each other in the queue are granted together. If
+// Guarantees.FIFO is true, a request without Queue does not overtake waiters either. A Store is never asked
+// for a kind that its Guarantees lack.
 //
-// A Store does not repeat requests, log, or start timers for a lease. It returns the sentinel errors of this
-// package, wrapped with %w and together with the cause; it never hides a context error behind one of them.
+// A Store does not repeat requests, log, or start timers for a lease. It wraps the sentinel errors of this
+// package together with the cause, with %w, so that errors.Is finds a context error too.
 //
-// All methods are safe for concurrent use. An error that is no *Failure leaves open whether the
-// request was carried out.
+// All methods are safe for concurrent use. If a request fails with an error that is not a *Failure, the
+// service may have carried it out; FailureOf lists the exceptions.
 type Store interface {
 	// Caps says what the store promises and what it can do. It is constant.
 	Caps() Caps
 
-	// Ask asks for the lease r.Lease on r.Name. If the lease holds the name already, it is granted
-	// again, with the same token. If r.Queue is set and the name is not granted, the lease is in the
-	// queue from then on; a repetition keeps its place.
+	// Ask asks for the lease r.Lease on r.Name. If that lease has the name already, Ask grants it
+	// again, with the same token. If r.Queue is set and the name is not granted, the lease joins the
+	// queue; a repeated request keeps its place.
 	Ask(ctx context.Context, r *Request) (Answer, error)
 
-	// Renew makes the TTL of a lease start anew. It never shortens what a lease has left: a ttl of a
-	// microsecond asks whether the lease still holds the name. It returns a *LostError if the
-	// lease has ended, and never revives it. A store that cannot give a lease a longer TTL than it
-	// was asked for with returns errors.ErrUnsupported and changes nothing.
+	// Renew begins the TTL of a lease anew. It never shortens what a lease has left: with a ttl of a
+	// microsecond it only tells whether the lease still has the name. If the lease has ended, Renew
+	// returns a *LostError and does not revive it. If the store cannot make the TTL longer than that
+	// of the Request, Renew returns errors.ErrUnsupported and changes nothing.
 	Renew(ctx context.Context, l Ref, ttl time.Duration) (Renewal, error)
 
-	// End ends a lease, or takes it out of the queue, by compare and delete. It reports whether the
-	// lease was there. An End with Unsure or Doubt also has an effect on requests for the lease that
-	// the service receives later: they grant nothing.
+	// End ends a lease, or removes it from the queue, by compare and delete. It reports whether the
+	// lease was there. After an End with Unsure or Doubt, requests for the lease that arrive late
+	// grant nothing.
 	End(ctx context.Context, l Ref, how End) (found bool, err error)
 
-	// Listen makes the store call f with each event from then on. It is called once, before
-	// any request. f does not block and calls no method of the store. Several goroutines may
-	// call it at a time.
+	// Listen makes the store call f with each event. The client calls Listen once, before any
+	// request. f does not block and calls no method of the store. Several goroutines may call f at
+	// a time.
 	Listen(f func(Event))
 
-	// Hear makes events about name arrive until stop is called. ready is closed as soon as
-	// they do, or the store knows why they cannot; then Ask with Queue says it.
+	// Hear makes events about name arrive until stop is called. ready is closed when they arrive
+	// from then on, or when the store knows that they cannot: Ask with Queue then says why.
 	Hear(name string) (ready <-chan struct{}, stop func())
 
-	// Inspect describes a name. A name that nobody holds has an Info without holders.
+	// Inspect describes a name. If nobody has the name, the Info has no holders.
 	Inspect(ctx context.Context, name string) (*Info, error)
 
 	// List describes the names that have a holder or a waiter and begin with prefix, sorted by
 	// name.
 	List(ctx context.Context, prefix string) ([]*Info, error)
 
-	// Break ends the lease of any participant. If that lease does not hold name, it changes nothing
-	// and returns a *HeldError if another lease does, or if a transaction keeps the name, and
-	// else ErrReleased. The participant that had the lease gets a Lost event with by and why.
+	// Break ends the lease of any participant. If that lease does not have the name, Break changes
+	// nothing: it returns a *HeldError if another lease or a transaction has the name, and otherwise
+	// ErrReleased. The participant that had the lease gets a Lost event with by and why.
 	Break(ctx context.Context, name, lease string, by *Holder, why string) error
 
 	// Describe returns what all clients of the service have agreed on, and changes nothing. The error is
-	// errors.ErrUnsupported if they agree on nothing.
+	// errors.ErrUnsupported if they need not agree on anything.
 	Describe(ctx context.Context) (*StoreInfo, error)
 
-	// Examine asks each server how it is, and changes nothing. It returns what is good and what is
-	// bad; a server that does not answer is a Finding as well.
+	// Examine checks each server, and changes nothing. It returns good and bad findings; a server
+	// that does not answer is a Finding as well.
 	Examine(ctx context.Context) []Finding
 
 	// Close frees what the store itself opened. Requests under way return soon.
@@ -94,18 +93,19 @@ type Store interface {
 
 // Guarder is a Store of a database that can bind a transaction of the user to a lease.
 type Guarder interface {
-	// Guard makes tx, an open transaction on the database of the store, fail unless the lease with that
-	// token has not ended, and then keeps every other lease on the name from beginning until tx has ended.
-	// It returns ErrLost if the lease has ended, and an error that is errors.ErrUnsupported if tx is of a
-	// type that the store does not know. After any other error tx cannot be committed, also if ctx has
-	// ended. If ended is not nil, the lease has ended for that reason: Guard makes tx fail and returns ended.
+	// Guard lets tx, an open transaction on the store's database, commit only if the lease with that
+	// token has not ended. Until tx ends, the service then grants the name to no other lease. Guard
+	// returns ErrLost if the lease has ended, and errors.ErrUnsupported if the store does not know the
+	// type of tx. After any other error tx cannot be committed, even if ctx has ended. If ended is not
+	// nil, the lease has ended for that reason: Guard makes tx fail and returns ended.
 	Guard(ctx context.Context, l Ref, token uint64, tx any, ended error) error
 }
 
 // Inheriter is a Store whose leases live as long as any process has their files open.
 type Inheriter interface {
-	// Files returns the open files that a child process must inherit, or nil if the lease has ended. From
-	// then on End closes this process's copies only, and the lease ends when the last process has.
+	// Files returns the open files that a child process must inherit, or nil if the lease has ended.
+	// After Files, End closes only the copies of this process: the lease ends when the last process has
+	// closed its own.
 	Files(l Ref) []*os.File
 }
 
@@ -113,26 +113,26 @@ type Inheriter interface {
 type Caps struct {
 	Guarantees
 
-	// Queue: Ask may join a queue, and Granted and Look events tell who has its turn.
+	// Queue: Ask can join a queue, and a Granted or Look event tells a waiter that it is next.
 	Queue bool
-	// Look is how often a waiter in the queue looks although it has heard nothing. 0: no event is
-	// lost, and a waiter looks only when the first lease before it must have ended.
+	// Look is how often a waiter in the queue asks again although it has heard nothing. 0 means that no
+	// event is lost: a waiter asks again only when the lease before it must have ended.
 	Look time.Duration
 	// Shows: Inspect, List and Break work.
 	Shows bool
 	// Keeps: Wanted events tell the client of a lease that others want its name. Only with Expiry.
 	Keeps bool
-	// Adopts: a lease is tied to no participant. Who knows its id can renew and end it, and it outlives
-	// the Store that has got it.
+	// Adopts: a lease belongs to no participant. Every participant that knows its id can renew and end
+	// it, and it outlives the Store that asked for it.
 	Adopts bool
 	// Downgrades: Ask understands Request.Instead.
 	Downgrades bool
-	// Bounded: a request without an answer fails after some seconds, also if its context goes on.
+	// Bounded: a request without an answer fails after some seconds, even if its context goes on.
 	Bounded bool
-	// Paces: a request waits in the client while many others are under way, and that is no silence of the service. One that
-	// is under way ends by itself, within the TTL of its lease.
+	// Paces: a request waits in the client while many others are under way, which does not count as
+	// silence of the service. Once sent, it ends by itself within the TTL of its lease.
 	Paces bool
-	// LongerTTL: Renew may give a lease a longer TTL than it was asked for with.
+	// LongerTTL: Renew can make the TTL of a lease longer than that of its Request.
 	LongerTTL bool
 }
 
@@ -140,18 +140,20 @@ type Caps struct {
 type Answer struct {
 	Granted bool
 	Token   uint64  // of the lease
-	Spare   uint64  // how many tokens after it are set aside for the lease
-	Waited  bool    // another participant was waiting for the name, or may have been
-	Since   Instant // the latest one that is certainly not after the start of the TTL
-	Handle  any     // goes into the next request for the lease and into its Ref, also of a request that was refused or has failed; nil: the last one stays
+	Spare   uint64  // how many tokens after Token are reserved for the lease
+	Waited  bool    // another participant waited for the name, or may have
+	Since   Instant // the TTL began then or later; trust counts from here
+	// Handle goes into the next request for the lease and into its Ref, even if this request was refused
+	// or has failed. nil: the last Handle stays.
+	Handle any
 
 	// If the lease was not granted:
-	Holders []Held        // may be missing if the request was for the queue
+	Holders []Held        // may be missing if Request.Queue was set
 	Rank    int           // in the queue: 0 is first
-	Free    time.Duration // until the lease may be granted, rounded up, if nobody renews; negative: unknown
+	Free    time.Duration // until the lease may be granted if nobody renews, rounded up; negative: unknown
 	Closed  time.Duration // for how much longer the store grants nothing, as it may have forgotten leases
-	Again   time.Duration // after which the request is repeated, so that the lease keeps its place; 0: it does
-	Session any           // comparable: over what events about the name arrive; nil: they do not
+	Again   time.Duration // repeat the request after this time to keep the place; 0: it is kept anyway
+	Session any           // the connection over which events about the name arrive, comparable; nil: none do
 
 	Clock
 }
@@ -159,14 +161,14 @@ type Answer struct {
 // Renewal is the answer to a renewal.
 type Renewal struct {
 	Since Instant // as in Answer
-	Kept  bool    // the lease has a longer TTL already, which stays
+	Kept  bool    // the lease had more time left already, and keeps it
 	Clock
 }
 
-// Clock is what the clock of a server has shown in an answer. The zero Clock is of a store without one.
+// Clock is the time that a server's clock showed in an answer. A store without such a clock leaves it zero.
 type Clock struct {
 	Server string
-	Sent   Instant       // before the request was sent; also of one that has failed, if it waited in the client
+	Sent   Instant       // before the request was sent; set after a failure too if the request waited in the client
 	At     time.Duration // since 1970; 0: no clock
 }
 
@@ -175,30 +177,30 @@ type Ref struct {
 	Name, Lease string
 	Shared      bool
 	Slots       int
-	Handle      any // from the last Answer or Event about the lease; nil for a lease of another Store
+	Handle      any // from the last Answer or Event about the lease; nil if another Store asked for it
 }
 
 // End is how a lease is ended.
 type End struct {
-	Unsure bool // the lease may not have been granted, and be in the queue
-	Doubt  bool // a request for the lease had no answer, and the service may receive it yet
+	Unsure bool // the lease may have been granted, or be in the queue
+	Doubt  bool // a request for the lease had no answer, and may still reach the service
 }
 
 // EventKind says which fields of an Event are set.
 type EventKind int
 
 const (
-	// Granted: the service has granted Name to the waiter Lease. Grant says what it is worth.
+	// Granted: the service has granted Name to the waiter Lease. Grant, For and Heard say since when.
 	Granted EventKind = iota + 1
-	// Look: Lease is first in the queue now, and its name may be free after Grant.Free; 0: now.
+	// Look: Lease is first in the queue now. Name may be free after Grant.Free; 0: now.
 	Look
-	// Lost: Lease was ended by somebody else, or is to be given back. Loss says why, if that is known.
+	// Lost: another client has ended Lease, or asks for it back. Loss says why, if that is known.
 	Lost
-	// Wanted: Lease was in the way of somebody who now Waits, or who was refused.
+	// Wanted: another client wants the Name that Lease has. It Waits, or was refused.
 	Wanted
 	// Missed: events about the names that Concerns accepts may have been lost.
 	Missed
-	// Told: News.
+	// Told: something happened to the store; see News.
 	Told
 )
 
@@ -208,7 +210,7 @@ type Event struct {
 	Name     string
 	Lease    string
 	Grant    Answer                 // Granted: Token, Spare, Waited, Handle, Session, and Since or Clock
-	For      time.Duration          // Granted without Since: the lease has the name for so long after Grant.At
+	For      time.Duration          // Granted without Since: how long the lease has the name, from Grant.At
 	Heard    Instant                // Granted: when the message was read; 0: at Since
 	Loss     *LostError             // Lost
 	Waits    bool                   // Wanted
@@ -216,14 +218,14 @@ type Event struct {
 	News     News                   // Told
 }
 
-// Failure is an error of a request, with what is known of the request.
+// Failure is the error of a request, with what is known about the request.
 type Failure struct {
 	Err     error // what the caller gets
-	Maybe   bool  // the service may have carried the request out, or may do so yet
+	Maybe   bool  // the service may have carried out the request, or may still do so
 	Lasting bool  // a repetition will fail as well
 	Silent  bool  // there was no answer
-	Passing bool  // nothing is wrong: the request has to be repeated
-	Ended   bool  // the lease was ended before it was granted; one with another id may be granted
+	Passing bool  // nothing is wrong: send the request again
+	Ended   bool  // the lease ended before it was granted; one with another id may be granted
 }
 
 // Error returns the text of f.Err.
@@ -232,9 +234,9 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns f.Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// FailureOf returns what is known of a request that has failed with err. One that is no *Failure may have been carried
-// out, and there was no answer, unless err says better: ErrUnavailable, ErrRefused, or one of the answers that a
-// repetition would have as well.
+// FailureOf returns what is known about a request that failed with err. Unless err is a *Failure, the request may have
+// been carried out and had no answer. The exceptions are ErrUnavailable, ErrRefused, and answers that a repetition
+// would get too, such as ErrHeld.
 func FailureOf(err error) Failure {
 	var f *Failure
 	var slots *SlotsError
@@ -248,8 +250,8 @@ func FailureOf(err error) Failure {
 	return Failure{Err: err, Maybe: !answer && !errors.Is(err, ErrUnavailable), Silent: !answer && !errors.Is(err, ErrRefused), Lasting: answer}
 }
 
-// Basic has the methods of a Store that does without a queue, events and a look from outside. Embed it in
-// a Store.
+// Basic implements the methods that a Store without a queue, events and inspection lacks. Embed it in a
+// Store.
 type Basic struct{}
 
 var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
@@ -257,7 +259,7 @@ var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c 
 // Listen implements Store: there are no events.
 func (Basic) Listen(func(Event)) {}
 
-// Hear implements Store: there is nothing to wait for.
+// Hear implements Store: no event will arrive.
 func (Basic) Hear(string) (<-chan struct{}, func()) { return ready, func() {} }
 
 // Inspect implements Store with errors.ErrUnsupported.
@@ -271,10 +273,10 @@ func (Basic) Break(context.Context, string, string, *Holder, string) error {
 	return errors.ErrUnsupported
 }
 
-// Describe implements Store with errors.ErrUnsupported: there is nothing to agree on.
+// Describe implements Store with errors.ErrUnsupported: clients need not agree on anything.
 func (Basic) Describe(context.Context) (*StoreInfo, error) { return nil, errors.ErrUnsupported }
 
-// Examine implements Store: there is nothing to see.
+// Examine implements Store: it finds nothing.
 func (Basic) Examine(context.Context) []Finding { return nil }
 
 // Close implements Store.
