@@ -11,22 +11,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Batch makes one call of requests of one kind that come while others are under way, as a call costs a server more
-// than what it does for one lease. With few requests each is sent at once, by itself. Those that come after that
-// go together as soon as one of these is answered, or has not come back for a while: it may be stuck, and a call of
-// many waits for no lock. The fields are set before the first use.
+// Batch gathers requests of one kind into calls, because a call costs a server more than its work for one lease.
+// While fewer than Few calls are under way, each request is sent at once, by itself. Later requests wait, and go
+// together when a call is answered. They also go after Wait: the calls under way may be stuck behind a lock, and a
+// call of several requests waits for none. Set the fields before the first use.
 type Batch[Q, A any] struct {
-	// Few is how many calls are under way until requests wait. If it is 0, each request waits, and no answer ends
-	// that: for requests that have time.
+	// Few is how many calls may be under way before requests wait. If it is 0, each request waits for Wait or until
+	// there are Most: for requests that have time.
 	Few int
 	// Most is how many requests a call has at most.
 	Most int
-	// Wait is how long the first of those that wait does so at most.
+	// Wait is how long a request waits at most before it is sent.
 	Wait time.Duration
 	// Alone sends one request.
 	Alone func(ctx context.Context, q Q) (A, error)
-	// Together sends several, and returns their replies in the same order. Its context ends when the last of
-	// their callers has gone: then the connection, which may be dead, is free for those that come again.
+	// Together sends several requests, and returns their replies in the same order. Its context ends when the last
+	// of their callers has gone: the connection may be dead, and their next requests need one.
 	Together func(ctx context.Context, all []Q) []Reply[A]
 
 	mu     sync.Mutex
@@ -34,26 +34,26 @@ type Batch[Q, A any] struct {
 	next   []*member[Q, A]
 }
 
-// Reply is what a call of several requests has for one of them.
+// Reply is the reply to one request of a call of several.
 type Reply[A any] struct {
 	Answer A
 	Err    error
-	Alone  bool // nothing: it has to be sent by itself
+	Alone  bool // there is no reply: send the request by itself
 }
 
-// member is a request that is not sent at once.
+// member is a request that waits before it is sent.
 type member[Q, A any] struct {
 	q    Q
 	done chan struct{}
 
 	reply Reply[A]  // set before done is closed
-	lone  bool      // it goes by itself, in place of a call; Batch.mu guards it until done is closed
-	with  *together // those that it is sent with, or nil; Batch.mu guards it
+	lone  bool      // its caller sends it by itself, and it counts in flying; Batch.mu guards it until done is closed
+	with  *together // the call that it is in, or nil; Batch.mu guards it
 }
 
-// together are requests in one call.
+// together is a call of several requests.
 type together struct {
-	here int // callers; Batch.mu guards it
+	here int // callers that still wait; Batch.mu guards it
 	gone context.CancelFunc
 }
 
@@ -91,7 +91,7 @@ func (b *Batch[Q, A]) Do(ctx context.Context, q Q) (answer A, err error) {
 	return m.reply.Answer, m.reply.Err
 }
 
-// leave reports whether a request was sent.
+// leave withdraws the request of a caller that has gone. It reports whether the request was sent.
 func (b *Batch[Q, A]) leave(m *member[Q, A]) (sent bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,7 +111,7 @@ func (b *Batch[Q, A]) leave(m *member[Q, A]) (sent bool) {
 	return true
 }
 
-// remind lets the first that waits go after a while. mu is held.
+// remind sends the requests that wait after b.Wait, unless the first of them has gone by then. mu is held.
 func (b *Batch[Q, A]) remind() {
 	m := b.next[0]
 	time.AfterFunc(b.Wait, func() {
@@ -124,14 +124,14 @@ func (b *Batch[Q, A]) remind() {
 	})
 }
 
-// landed is called when a call was answered.
+// landed notes that a call was answered.
 func (b *Batch[Q, A]) landed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass()
 }
 
-// pass lets the next ones go in place of a call. mu is held.
+// pass sends the requests that wait in place of a call that has ended. mu is held.
 func (b *Batch[Q, A]) pass() {
 	if b.Few == 0 || len(b.next) == 0 {
 		b.flying--
@@ -140,7 +140,7 @@ func (b *Batch[Q, A]) pass() {
 	b.launch()
 }
 
-// launch sends the requests that wait (there is at least one) as a call that counts already. mu is held.
+// launch sends the requests that wait, of which there is at least one. flying counts the call already. mu is held.
 func (b *Batch[Q, A]) launch() {
 	all := b.next[:min(len(b.next), b.Most)]
 	if b.next = b.next[len(all):]; len(b.next) > 0 {

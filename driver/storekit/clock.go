@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// farOff is how far two clocks are apart only if one of them is not kept right.
+// farOff is a difference between two clocks that says that one of them has no working time service.
 const farOff = 10 * time.Second
 
-// Clock is the finding that a server's clock showed a time when ours showed what lies between
-// two others.
+// Clock returns the finding about a server's clock, which showed the time shows at some moment between before
+// and after by our clock.
 func Clock(server string, shows, before, after time.Time) driver.Finding {
 	unsure := after.Sub(before) / 2
 	ahead := shows.Sub(before.Add(unsure))

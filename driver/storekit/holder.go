@@ -11,9 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Signature is who changes what all clients of a store agree on, as a store keeps it: JSON
-// of who, with this machine and process unless it says others, and without arguments,
-// which may be private.
+// Signature returns JSON that says who changes a setting of a store, for the store's record: who, with
+// this machine and process where who names none, and without the command line, which may be private.
 func Signature(who driver.Holder) string {
 	who.Command = ""
 	if who == (driver.Holder{}) {
@@ -30,7 +29,7 @@ func Signature(who driver.Holder) string {
 	return string(by)
 }
 
-// Signed reads a Signature; nil if there is none.
+// Signed reads a Signature. It returns nil if by is none.
 func Signed(by string) *driver.Holder {
 	var h driver.Holder
 	if json.Unmarshal([]byte(by), &h) != nil || h == (driver.Holder{}) {

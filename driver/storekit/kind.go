@@ -9,17 +9,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What a server's refusal may be besides driver.ErrUnavailable, so that programs can
-// tell what no waiting mends.
+// Kinds of refusals that waiting does not end. An error is one of them besides driver.ErrUnavailable.
 var (
-	// ErrDenied: the server does not let this user in, or lets it do too little.
+	// ErrDenied says that the server refuses the user, or a command that a lock needs.
 	ErrDenied = driver.ErrDenied
-	// ErrConfig: the URL or the options do not fit the server.
+	// ErrConfig says that the URL or the options do not fit the server.
 	ErrConfig = fs.ErrInvalid
 )
 
-// OfKind returns an error with the text of err that is also kind. A nil kind changes
-// nothing.
+// OfKind returns an error with the text of err that is also kind. If kind is nil, it returns err.
 func OfKind(kind, err error) error {
 	if kind == nil {
 		return err
@@ -27,7 +25,8 @@ func OfKind(kind, err error) error {
 	return &ofKind{err, kind}
 }
 
-// Advice returns what an operator can do at the server about an error of a store, for "pawl doctor", or nothing.
+// Advice returns what an operator can do at the server about an error of a store, for "pawl doctor". It returns ""
+// if it has no advice.
 func Advice(err error) string {
 	var refusal interface{ Advice() string }
 	if errors.As(err, &refusal) {

@@ -10,17 +10,17 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// MaxTTL is the longest TTL of any lease in a store, for stores that may forget leases: so long
-// they grant nothing then.
+// MaxTTL is the longest TTL that a lease of a store may have. A store that may have forgotten leases grants
+// nothing for that time.
 type MaxTTL struct {
 	TTL time.Duration // 0: no client has set it
 	By  string        // the Signature of the holder that has set it
 }
 
-// Holder returns who has set it, or nil if that is not known.
+// Holder returns who has set m, or nil if unknown.
 func (m MaxTTL) Holder() *driver.Holder { return Signed(m.By) }
 
-// String is for people.
+// String returns the TTL and who has set it, for people.
 func (m MaxTTL) String() string {
 	if h := m.Holder(); h != nil {
 		return fmt.Sprintf("%v, set by %v", m.TTL, h)
@@ -34,8 +34,8 @@ func (m MaxTTL) Refuse(ttl time.Duration) error {
 		"or raise MaxTTL with pawl max-ttl %[1]s", typed(ttl), m)
 }
 
-// RefuseHere returns the error of a request for a TTL that is longer than own, the MaxTTL of its
-// client. set says whether the client's options name that.
+// RefuseHere returns the error of a request for a TTL that is longer than own, the client's MaxTTL.
+// set says whether the client's options name own.
 func RefuseHere(ttl, own time.Duration, set bool) error {
 	unless := ""
 	if !set {
@@ -45,7 +45,7 @@ func RefuseHere(ttl, own time.Duration, set bool) error {
 		"or set MaxTTL with pawl max-ttl %[1]s and ?max_ttl=%[1]s in the URL of each client", typed(ttl), typed(own), unless)
 }
 
-// Disagreement is driver.ErrDisagree with what to do.
+// Disagreement is a driver.ErrDisagree that says what differs and what to do.
 type Disagreement struct{ text string }
 
 // Error returns what differs, and what to do.
@@ -54,7 +54,7 @@ func (d *Disagreement) Error() string { return d.text }
 // Is makes errors.Is(err, driver.ErrDisagree) true.
 func (d *Disagreement) Is(target error) bool { return target == driver.ErrDisagree }
 
-// Disagreef returns a *Disagreement, with a text as of fmt.Sprintf.
+// Disagreef returns a *Disagreement with a text that fmt.Sprintf makes.
 func Disagreef(format string, args ...any) error {
 	return &Disagreement{fmt.Sprintf(format, args...)}
 }

@@ -4,8 +4,8 @@ package storekit
 
 import "slices"
 
-// Nearest returns the name that was likely meant by word, or "". others maps other
-// words to names.
+// Nearest returns the one of names that a user who typed word probably meant, or "". others maps
+// other words for names to them.
 func Nearest(word string, names []string, others map[string]string) string {
 	if name := others[word]; slices.Contains(names, name) {
 		return name
@@ -19,11 +19,11 @@ func Nearest(word string, names []string, others map[string]string) string {
 	return best
 }
 
-// slips returns how many letters have to be put in, left out, replaced, or swapped with the
-// next to make b of a.
+// slips returns how many letters to insert, delete, replace, or swap with the next one, to turn a
+// into b.
 func slips(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
-		return 64 // no word that somebody typed
+		return 64 // too long for a typed word
 	}
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// Outbox calls a function with each piece of news, in order, and keeps news until there is a
-// function. The zero Outbox is ready for use.
+// Outbox passes values to a function, in order. It keeps values until it has the function. The zero
+// Outbox is ready for use.
 type Outbox[T any] struct {
 	mu   sync.Mutex
 	tell func(T)
 	kept []T
 }
 
-// Put tells v, or keeps it.
+// Put passes v to the function, or keeps it.
 func (o *Outbox[T]) Put(v T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -26,8 +26,8 @@ func (o *Outbox[T]) Put(v T) {
 	}
 }
 
-// To makes Put call tell, which must not block, and calls it for what was kept. It is called at
-// most once.
+// To makes Put call tell, which must not block, and passes the kept values to tell. Call To at most
+// once.
 func (o *Outbox[T]) To(tell func(T)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -37,7 +37,7 @@ func (o *Outbox[T]) To(tell func(T)) {
 	o.tell, o.kept = tell, nil
 }
 
-// Drop forgets what is kept and matches drop.
+// Drop forgets the kept values for which drop returns true.
 func (o *Outbox[T]) Drop(drop func(T) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -4,7 +4,7 @@ package storekit
 
 import "strings"
 
-// ShellQuote makes a text one word of a shell, for a command to paste.
+// ShellQuote quotes s as one word of a shell, for commands that users paste.
 func ShellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Record describes a holder or waiter for people, as a store keeps it: JSON.
+// Record describes a holder or waiter for people. Stores keep it as JSON.
 type Record struct {
 	driver.Holder
 	Why   string        `json:"why,omitempty"`
@@ -17,7 +17,7 @@ type Record struct {
 	Keeps bool          `json:"keeps,omitempty"` // see driver.Request; a store may look for it in the text
 }
 
-// ReadRecord reads a Record. One that cannot be read is empty.
+// ReadRecord reads a Record. It returns an empty one if text is not a Record.
 func ReadRecord(text string) (r Record) {
 	_ = json.Unmarshal([]byte(text), &r)
 	return r
@@ -32,8 +32,8 @@ func (r Record) String() string {
 	return string(b)
 }
 
-// Records makes the Records of requests. It keeps the last one: all Records of one client are the same
-// unless a lease has a Why, or its caller holds others. The zero Records is ready for use.
+// Records makes the Records of requests. It keeps the last one, because the Records of one client differ only
+// if a lease has a Why or its caller holds leases. The zero Records is ready for use.
 type Records struct{ last atomic.Pointer[made] }
 
 type made struct {
@@ -43,7 +43,7 @@ type made struct {
 	text   string
 }
 
-// Of returns the JSON of the Record of a request. keeps is for Record.Keeps.
+// Of returns the Record of a request as JSON. keeps is the Record's Keeps.
 func (r *Records) Of(req *driver.Request, keeps bool) string {
 	if req.Holds != nil {
 		return Record{*req.Holder, req.Why, req.Holds, keeps}.String()
@@ -56,8 +56,8 @@ func (r *Records) Of(req *driver.Request, keeps bool) string {
 	return m.text
 }
 
-// HowLost returns how a lease has ended that the store does not have any more. by is the Record of
-// the client that has broken it; if it is empty, the lease is gone.
+// HowLost returns the error of a lease that the store no longer has. by is the Record of the client that
+// broke the lease; if it is empty, nobody did, and the lease is gone.
 func HowLost(by string) *driver.LostError {
 	if by == "" {
 		return &driver.LostError{Reason: driver.Gone}

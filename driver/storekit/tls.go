@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// TLSHint says what to do about an error of TLS that is about a certificate, or returns "". The text
-// decides, as some clients keep no more of an error.
+// TLSHint says what to do about a certificate that one side has refused, or returns "". It goes by the text
+// of err, because some clients keep only that.
 func TLSHint(err error) string {
 	text := err.Error()
 	has := func(parts ...string) bool {
@@ -39,8 +39,8 @@ func TLSHint(err error) string {
 	return ""
 }
 
-// DialHint says what to do about a connection to a server that could not be made, or returns "". scheme is that of
-// URLs without TLS; with TLS it ends in an s.
+// DialHint says what to do about a failed connection to a server, or returns "". scheme is the scheme of URLs
+// without TLS; with TLS it gets an s.
 func DialHint(err error, scheme string) string {
 	text := err.Error()
 	switch hint := TLSHint(err); {
@@ -58,14 +58,14 @@ func DialHint(err error, scheme string) string {
 	return ""
 }
 
-// TLSFiles are the parameters of a URL that are about TLS.
+// TLSFiles are the TLS parameters of a URL.
 type TLSFiles struct {
-	Given bool // the URL has one of them, maybe an empty one
+	Given bool // the URL has one of them, even if it is empty
 
 	ca, cert, key, server string
 }
 
-// Params returns them for ReadQuery.
+// Params returns the parameters for ReadQuery.
 func (f *TLSFiles) Params() []Param {
 	param := func(name string, to *string) Param {
 		return Param{Name: name, Read: func(v string) error {
@@ -76,8 +76,8 @@ func (f *TLSFiles) Params() []Param {
 	return []Param{param("ca_file", &f.ca), param("cert_file", &f.cert), param("key_file", &f.key), param("server_name", &f.server)}
 }
 
-// Apply returns a copy of conf, which may be nil, with what the parameters say: an
-// authority to trust instead of the system's, the client's certificate,
+// Apply returns a copy of conf, which may be nil, changed as the parameters say: the
+// authority to trust instead of those of the system, the client's certificate,
 // and the name that the server's certificate must have.
 func (f *TLSFiles) Apply(conf *tls.Config) (*tls.Config, error) {
 	if conf == nil {

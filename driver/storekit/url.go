@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storekit is what drivers of stores across a network have in common. It reads URLs
-// with passwords and files for TLS. It describes holders and tells them of losses and news. It
-// reckons what a server's clock and a message that hands a name over are worth. And it has what
-// clients with different MaxTTL are told. It depends only on the standard library.
+// Package storekit has what stores on a network share: it reads URLs, passwords and TLS files, gathers
+// requests into batches, writes the records of holders, and says what to do about errors. It depends only
+// on the standard library.
 //
 // No error of this package contains a part of a URL that may belong to a password: in a
 // wrong URL it is not clear where the password ends.
@@ -24,8 +23,8 @@ import (
 
 var errNoURL = errors.New("this is not a URL, a port is not 1 to 65535, or a special character of the password is not written as %xx")
 
-// ParseURL is url.Parse for the URL of a store: it may name several hosts, with commas
-// between them, all of which are in Host. Nothing that follows a host may contain an @.
+// ParseURL is url.Parse for the URL of a store. Host may be several hosts, separated by
+// commas. No @ may follow the hosts.
 func ParseURL(s string) (*url.URL, error) {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
@@ -39,9 +38,8 @@ func ParseURL(s string) (*url.URL, error) {
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		user, authority = authority[:i+1], authority[i+1:]
 	}
-	// A / or ? in a password ends the part of the URL that it belongs to: then an @ is
-	// left over, and what is before it must not be shown, not even as a host, which it
-	// looks like if the password has an @, too.
+	// A / or ? in a password cuts the authority short: an @ is then left in the tail. An error
+	// must show nothing before that @, because it may be part of the password.
 	if strings.ContainsAny(tail, "@#") {
 		return nil, errNoURL
 	}
@@ -64,15 +62,14 @@ func ParseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// Param is a parameter that a URL may have: Read gets the last value, Values all of them.
-// One of the two is set.
+// Param is a parameter of a URL. Either Read gets the last value, or Values gets all values.
 type Param struct {
 	Name   string
 	Read   func(value string) error
 	Values *[]string
 }
 
-// Set returns the parameter that read turns into *to.
+// Set returns a parameter whose value read converts and stores in *to.
 func Set[T any](name string, to *T, read func(string) (T, error)) Param {
 	return Param{Name: name, Read: func(v string) (err error) {
 		*to, err = read(v)
@@ -80,10 +77,10 @@ func Set[T any](name string, to *T, read func(string) (T, error)) Param {
 	}}
 }
 
-// Text is for Set: the value as it is.
+// Text, for Set, returns the value as it is.
 func Text(v string) (string, error) { return v, nil }
 
-// Duration is for Set: a duration of more than zero, which would mean that it is not set.
+// Duration, for Set, reads a duration of more than zero; zero would mean that it is not set.
 func Duration(v string) (time.Duration, error) {
 	d, err := time.ParseDuration(v)
 	switch {
@@ -95,7 +92,7 @@ func Duration(v string) (time.Duration, error) {
 	return d, nil
 }
 
-// Bool is for Set.
+// Bool, for Set, reads true or false.
 func Bool(v string) (bool, error) {
 	b, err := strconv.ParseBool(v)
 	if err != nil {
@@ -104,7 +101,7 @@ func Bool(v string) (bool, error) {
 	return b, nil
 }
 
-// Int is for Set.
+// Int, for Set, reads a whole number.
 func Int(v string) (int, error) {
 	n, err := strconv.Atoi(v)
 	if err != nil {
@@ -113,20 +110,20 @@ func Int(v string) (int, error) {
 	return n, nil
 }
 
-// ReadPassword is for Set: the password in a file, without the end of the line.
+// ReadPassword, for Set, returns the password in a file, without the line break at its end.
 func ReadPassword(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	return strings.TrimRight(string(b), "\r\n"), err
 }
 
-// ErrQuery means that parameters cannot be told apart. Ignoring what cannot be read
-// would mean other settings than those that were asked for.
+// ErrQuery says that the parameters of a URL cannot be read. Ignoring some of them would
+// change the settings that the user asked for.
 var ErrQuery = errors.New("the parameters cannot be read: put & between them and write special characters as %xx")
 
 var errTTL = errors.New("ttl: the TTL is no parameter of the URL: set Options.TTL in Go, or --ttl of the command")
 
-// ReadQuery reads the parameters of a URL, in the order of params. For any other
-// parameter it returns an error that names those in params.
+// ReadQuery reads the parameters of a URL, in the order of params. If the URL has another
+// parameter, it returns an error that names params.
 func ReadQuery(rawQuery string, params ...Param) error {
 	q, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -161,7 +158,7 @@ func ReadQuery(rawQuery string, params ...Param) error {
 	return nil
 }
 
-// Misspelt returns an error if a parameter is not one of names and is like one of them.
+// Misspelt returns an error if parameter is not one of names but looks like one.
 func Misspelt(parameter string, names []string) error {
 	meant := Nearest(parameter, names, nil)
 	if meant == "" || meant == parameter {
@@ -170,7 +167,7 @@ func Misspelt(parameter string, names []string) error {
 	return fmt.Errorf("%s: there is no such parameter: did you mean %s?", driver.Shorten(parameter), meant)
 }
 
-// ReadUser sets *name and *password to what the URL has. If there is still no password, it reads
+// ReadUser sets *name and *password to what the URL says. If there is no password in either, it reads
 // the environment variable env.
 func ReadUser(u *url.Userinfo, env string, name, password *string) {
 	*name = cmp.Or(u.Username(), *name)
