@@ -41,7 +41,7 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 		if again { // an earlier request may be carried out yet, and nobody knows of it then
 			s.background(func() { _ = l.revoke(s.ctx) })
 		} else if l.fresh {
-			return ans, &driver.Failure{Err: fmt.Errorf("the request took longer than its TTL of %v", req.TTL), Passing: true}
+			return ans, &driver.Failure{Err: fmt.Errorf("the request took longer than its TTL of %v: use a longer TTL", req.TTL), Passing: true}
 		}
 	}
 }

@@ -38,16 +38,16 @@ type hint struct {
 // ErrNoSpace. If there is no leader, one member has answered, not the cluster.
 var hints = []hint{
 	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: grant it readwrite, see docs/etcd-protocol.md", true, false, storekit.ErrDenied},
-	{rpctypes.ErrAuthFailed, "the server refuses this user or password", true, false, storekit.ErrDenied},
+	{rpctypes.ErrAuthFailed, "the server refuses this user or password: correct them in the URL", true, false, storekit.ErrDenied},
 	{rpctypes.ErrUserEmpty, "the server wants a user: use etcd://USER:PASSWORD@host, or etcd://USER@host?password_file=FILE", true, false, storekit.ErrDenied},
 	{rpctypes.ErrInvalidAuthToken, "the server does not accept the token of this client: check the password, and that all members have the same --auth-token", false, false, nil},
 	{rpctypes.ErrNoSpace, "the server's database is full: compact and defragment it, then etcdctl alarm disarm", false, false, nil},
 	{rpctypes.ErrCorrupt, "the data of the members differ: the cluster grants no lease and ends none. Replace the member that etcdctl alarm list names, then etcdctl alarm disarm", false, false, nil},
-	{rpctypes.ErrTooManyRequests, "the server is overloaded", false, false, nil},
-	{rpctypes.ErrRequestTooLarge, "the request is larger than the server allows", true, false, nil},
+	{rpctypes.ErrTooManyRequests, "the server has too many requests to answer: see etcdctl check perf, and its log for slow disks", false, false, nil},
+	{rpctypes.ErrRequestTooLarge, "the request is larger than the server allows: shorten the name or the reason (Why), or raise --max-request-bytes of the servers", true, false, nil},
 	{rpctypes.ErrNoLeader, "the cluster has no leader: check that a majority of its members runs, and that they reach one another", false, true, nil},
-	{rpctypes.ErrUnhealthy, "the cluster is unhealthy: etcdctl endpoint health", false, true, nil},
-	{rpctypes.ErrNotCapable, "the cluster is older than etcd 3.4", true, false, nil},
+	{rpctypes.ErrUnhealthy, "the cluster is unhealthy: see etcdctl endpoint health --cluster", false, true, nil},
+	{rpctypes.ErrNotCapable, "the cluster is older than etcd 3.4: upgrade it", true, false, nil},
 }
 
 // refused returns the hint for err, or nil if err does not say that the server has refused the request.

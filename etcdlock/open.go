@@ -157,7 +157,7 @@ func newStore(opts *Options) (*store, error) {
 		return nil, err
 	}
 	if s.connect < 0 {
-		return nil, fmt.Errorf("etcdlock: connect timeout %v is negative", s.connect)
+		return nil, fmt.Errorf("etcdlock: connect timeout %v is negative: use one such as 5s, or 0 for the default", s.connect)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil

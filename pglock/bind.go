@@ -95,9 +95,9 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 func (s *store) replaced(is run) error {
 	switch was := s.now(); {
 	case was.system != "" && was.system != is.system:
-		return fmt.Errorf("this is another server than before (%s instead of %s), which knows no lease", is.system, was.system)
+		return fmt.Errorf("this is another server than before (%s instead of %s), which knows no lease: name the one that has them, or restart the clients if it is gone", is.system, was.system)
 	case was.timeline > is.timeline:
-		return fmt.Errorf("this server was replaced: it is on timeline %d, and the store on %d", is.timeline, was.timeline)
+		return fmt.Errorf("this server was replaced: it is on timeline %d, and the store on %d: name the new primary", is.timeline, was.timeline)
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ func dialFailure(err error) *driver.Failure {
 	return &driver.Failure{Err: is, Lasting: is != said}
 }
 
+// tlsHint is for a certificate that one side refuses.
+const tlsHint = "name the authority of the server's certificate with sslrootcert, and the client's own with sslcert and sslkey; see sslmode"
+
 // hint says why no connection could be made, and what to do. It does not wrap err, which may be the
 // error of a context other than the caller's.
 func hint(err error) error {
@@ -34,8 +37,8 @@ func hint(err error) error {
 		{"(SQLSTATE 3D000)", "name a database that exists"},
 		{"(SQLSTATE 42704)", "the URL has a parameter that neither pawl nor the server knows: check its spelling"},
 		{"(SQLSTATE 53300)", "the server has no connections left: raise max_connections, use PgBouncer, or a smaller max_conns"},
-		{"tls: ", "see sslrootcert and sslmode"},
-		{"x509: ", "see sslrootcert and sslmode"},
+		{"tls: ", tlsHint},
+		{"x509: ", tlsHint},
 		{"read only connection", "this is a replica: name the primary, or all hosts with commas between them; or transactions are read-only for this user: ALTER ROLE … SET default_transaction_read_only = off"},
 		// Of several hosts one that answers tells more than one that does not.
 		{"connection refused", "is the server running, and is this its address?"},

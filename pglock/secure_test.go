@@ -75,8 +75,8 @@ func TestTLS(t *testing.T) {
 	}
 	_, port, _ := strings.Cut(p.Addr, ":")
 	for url, want := range map[string]string{
-		"postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full":                                                          "see sslrootcert",
-		"postgres://certified@localhost:" + port + "/postgres?sslmode=verify-full" + files:                                          "see sslrootcert",
+		"postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full":                                                          "with sslrootcert",
+		"postgres://certified@localhost:" + port + "/postgres?sslmode=verify-full" + files:                                          "with sslrootcert",
 		"postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full&sslrootcert=" + cert:                                      "certificate",
 		"postgres://certified@" + p.Addr + "/postgres?sslmode=disable":                                                              "pg_hba.conf",
 		"postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full&sslrootcert=/no/such/file":                                "no such file",

@@ -164,10 +164,10 @@ func newStore(opts *Options) (*store, error) {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	if s.limit.Own() < driver.MinTTL || opts.timeout() < 0 {
-		return nil, fmt.Errorf("redislock: MaxTTL %v or connect timeout %v is too short", s.limit.Own(), opts.timeout())
+		return nil, fmt.Errorf("redislock: MaxTTL %v, connect timeout %v: use at least %v and 0", s.limit.Own(), opts.timeout(), driver.MinTTL)
 	}
 	if opts.WaitReplicas < 0 {
-		return nil, fmt.Errorf("redislock: WaitReplicas %d (?wait_replicas=) is negative", opts.WaitReplicas)
+		return nil, fmt.Errorf("redislock: WaitReplicas %d (?wait_replicas=) is negative: use the number of replicas that have to have a lease, or 0", opts.WaitReplicas)
 	}
 	switch {
 	case s.mode != Correctness && s.mode != Efficiency:

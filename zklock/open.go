@@ -139,7 +139,7 @@ func newStore(p *place) (*store, error) {
 		tell:     func(driver.Event) {},
 	}
 	if s.ttl < driver.MinTTL || s.tick < time.Millisecond || s.timeout < 0 {
-		return nil, fmt.Errorf("zklock: TTL %v, tick time %v or connect timeout %v is too short", s.ttl, s.tick, s.timeout)
+		return nil, fmt.Errorf("zklock: TTL %v, tick time %v, connect timeout %v: use at least %v, %v and 0", s.ttl, s.tick, s.timeout, driver.MinTTL, time.Millisecond)
 	}
 	if s.dial == nil {
 		s.dial = new(net.Dialer).DialContext

@@ -123,7 +123,7 @@ func (s *session) keepTouch(t touch) {
 	}
 }
 
-var errYoung = fmt.Errorf("%w: it is not certain yet that the leader has heard of this client", driver.ErrUnavailable)
+var errYoung = fmt.Errorf("%w: it is not certain yet that the leader has heard of this client: try again", driver.ErrUnavailable)
 
 // trusted is confirm for a lease that begins. It returns errYoung unless the lease begins with enough of its
 // TTL: a third, or all of it if the lease is not renewed.

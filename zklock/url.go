@@ -118,7 +118,7 @@ func (p *place) root(s string) error {
 	if s != "/" {
 		for part := range strings.SplitSeq(s[1:], "/") {
 			if strings.ReplaceAll(encodeName(part), "%25", "%") != part {
-				return fmt.Errorf("the root %q contains a character that ZooKeeper does not accept", s)
+				return fmt.Errorf("the root %q contains a character that ZooKeeper does not accept: use printable ones", s)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (p *place) user(u *url.Userinfo) error {
 	case p.opts.Username != "" && p.opts.Password == "":
 		return errors.New("there is a user without a password: write zk://user:password@host, or use ?password_file= or $" + passwordEnv)
 	case strings.Contains(p.opts.Username, ":"):
-		return errors.New("the user contains a colon, which ZooKeeper takes for the end of it")
+		return errors.New("the user contains a colon, where ZooKeeper begins the password: use a user without one")
 	}
 	return nil
 }

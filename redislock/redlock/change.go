@@ -117,7 +117,7 @@ func newChange(ctx context.Context, conf Change) (*change, error) {
 	}
 	c.quor = [2]int{opts.quorum(len(old)), newOpts.quorum(len(next))}
 	if n, q := len(next), c.quor[1]; q <= n/2 || q > n {
-		return nil, fmt.Errorf("%d of %d nodes are no quorum", q, n)
+		return nil, fmt.Errorf("%d of %d nodes are no quorum: use %d to %d", q, n, n/2+1, n)
 	}
 	c.limit = epoch.NewLimit(opts.MaxTTL, opts.Holder)
 	var who driver.Holder

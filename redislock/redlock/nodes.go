@@ -33,9 +33,9 @@ func (o *Options) check(addrs []string) error {
 	case o.Mode != "":
 		return errMode
 	case o.NodeTimeout < 0:
-		return fmt.Errorf("redlock: NodeTimeout %v is negative", o.NodeTimeout)
+		return fmt.Errorf("redlock: NodeTimeout %v is negative: use one such as 100ms, or 0 for the default", o.NodeTimeout)
 	case o.ConnectTimeout < 0:
-		return fmt.Errorf("redlock: the connect timeout %v is negative", o.ConnectTimeout)
+		return fmt.Errorf("redlock: the connect timeout %v is negative: use one such as 5s, or 0 for the default", o.ConnectTimeout)
 	case o.maxTTL() < driver.MinTTL:
 		return fmt.Errorf("redlock: MaxTTL %v is too short: use %v or more", o.maxTTL(), driver.MinTTL)
 	}
