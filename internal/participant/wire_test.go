@@ -5,6 +5,7 @@ package participant_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -129,7 +130,7 @@ func (w *wire) trip(ctx context.Context, about string, execute func()) (sent dri
 		f = &driver.Failure{Err: context.DeadlineExceeded, Maybe: true, Silent: true}
 		f.Err = errors.New("no answer")
 	}
-	w.w.standStill(w.client, about)
+	w.w.standStill(w.client, fmt.Sprint(about, sent)) // two renewals of one lease may have been answered meanwhile
 	return sent, f
 }
 
