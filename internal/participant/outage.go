@@ -16,7 +16,9 @@ type running struct {
 	calls   int  // that wait
 	ticking bool // a tick is due
 	last    driver.Instant
-	paused  time.Duration // so far
+	paused  time.Duration  // so far
+	before  time.Duration  // without the last pause
+	stopped driver.Instant // when that began
 }
 
 const (
@@ -30,7 +32,6 @@ type moment struct {
 	paused time.Duration // before it
 }
 
-func (m moment) add(d time.Duration) moment    { return moment{m.at.Add(d), m.paused} }
 func (m moment) sub(from moment) time.Duration { return m.at.Sub(from.at) }
 
 // begin makes the clock tick for one call more.
@@ -65,10 +66,26 @@ func (r *running) now() moment {
 	defer r.mu.Unlock()
 	now := driver.Now()
 	if gap := now.Sub(r.last); gap > maxTicks*tick {
+		r.before, r.stopped = r.paused, r.last.Add(maxTicks*tick)
 		r.paused += gap - maxTicks*tick
 	}
 	r.last = now
 	return moment{now.Add(-r.paused), r.paused}
+}
+
+// sent returns the moment of an instant that is not before began, and began for an earlier one: the request was not sent. It
+// knows of one pause.
+func (r *running) sent(at driver.Instant, began moment) moment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := moment{at.Add(-r.paused), r.paused}
+	if at <= r.stopped {
+		m = moment{at.Add(-r.before), r.before}
+	}
+	if m.at < began.at {
+		return began
+	}
+	return m
 }
 
 // outage measures for how long a store has not answered a waiter. The zero outage says that the store answers.

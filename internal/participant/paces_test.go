@@ -4,6 +4,7 @@ package participant
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +69,41 @@ func TestPaces(t *testing.T) {
 		}
 		if err := l.Release(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestPauseBeforeSending shows that an outage counts from the sending, also if the process stood still while the request
+// waited in the client.
+func TestPauseBeforeSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl, long = 2 * time.Second, time.Minute
+		var p *Participant
+		var sent driver.Instant
+		asked := 0
+		s := paced{script: &script{ask: func(*driver.Request) (driver.Answer, error) {
+			if asked++; asked == 1 {
+				return driver.Answer{Free: time.Second, Session: 1}, nil
+			}
+			if sent == 0 {
+				sent = driver.Now()
+			}
+			time.Sleep(100 * time.Millisecond)
+			return driver.Answer{}, &driver.Failure{Err: driver.ErrUnavailable, Silent: true}
+		}}}
+		s.wait = func(context.Context) error {
+			if asked == 1 {
+				p.standStill(long)
+				p.running.now() // a tick
+			}
+			return nil
+		}
+		p = New(s, Options{})
+		defer p.Close()
+		_, err := p.Acquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: ttl})
+		var silent *driver.SilentError
+		if silence := driver.Now().Sub(sent); !errors.As(err, &silent) || silence < ttl || silence > ttl+2*maxPause {
+			t.Errorf("Acquire = %v after a silence of %v; want a SilentError after %v", err, silence, ttl)
 		}
 	})
 }

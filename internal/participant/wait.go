@@ -99,13 +99,13 @@ func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failur
 // request may have been carried out: a repetition finds that out.
 func (l *looks) wait(ctx context.Context) *driver.Failure {
 	for !l.isHeld() {
-		asked, began := driver.Now(), l.p.running.now()
+		began := l.p.running.now()
 		ans, err := l.look(ctx, l.queued)
 		var next time.Duration
 		switch {
 		case err != nil:
 			var f *driver.Failure
-			if next, f = l.failed(ctx, began.add(max(0, ans.Sent.Sub(asked))), driver.FailureOf(err)); f != nil {
+			if next, f = l.failed(ctx, l.p.running.sent(ans.Sent, began), driver.FailureOf(err)); f != nil {
 				return f
 			}
 		case ans.Granted:
