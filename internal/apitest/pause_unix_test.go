@@ -24,8 +24,12 @@ import (
 const pausedTTL = 300 * time.Millisecond
 
 func TestMain(m *testing.M) {
-	if os.Getenv("PAWL_TEST_PAUSED") != "" {
+	switch os.Getenv("PAWL_TEST_PAUSED") {
+	case "holder":
 		pausedHolder()
+		os.Exit(0)
+	case "dial":
+		pausedDial()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -54,9 +58,46 @@ func pausedHolder() {
 		errors.Is(lease.Release(context.Background()), pawl.ErrLost))
 }
 
+// pausedDial is paused while its first connection is made, which fails then.
+func pausedDial() {
+	dials := 0
+	locks, err := pawl.Connect(context.Background(), func(context.Context) (driver.Store, error) {
+		switch dials++; dials {
+		case 1:
+			return nil, pawl.ErrUnavailable
+		case 2:
+			fmt.Println("dialing")
+			if _, err := syscall.Read(0, make([]byte, 1)); err != nil {
+				panic(err)
+			}
+			return nil, context.DeadlineExceeded
+		}
+		return new(memlock.Store).Participant(), nil
+	}, nil)
+	if err != nil {
+		panic(err)
+	}
+	_, err = locks.Acquire(context.Background(), "a")
+	fmt.Println(err)
+}
+
+// TestPausedDial: a pause of the process during the first connection does not end Acquire.
+func TestPausedDial(t *testing.T) {
+	if line := paused(t, "dial", 3*time.Second); line != "<nil>\n" {
+		t.Errorf("Acquire = %s", line)
+	}
+}
+
 func TestPausedHolderFindsItsLeaseLost(t *testing.T) {
+	if line := paused(t, "holder", pausedTTL); line != "true true true true\n" {
+		t.Errorf("after the pause: context ended, cause, Err, Release are ErrLost: %s", line)
+	}
+}
+
+// paused runs this program, stops it for a while when it has printed something, and returns what it prints then.
+func paused(t *testing.T, what string, during time.Duration) string {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "PAWL_TEST_PAUSED=1", "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), "PAWL_TEST_PAUSED="+what, "GOMAXPROCS=1")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -93,8 +134,8 @@ func TestPausedHolderFindsItsLeaseLost(t *testing.T) {
 	if _, err := io.WriteString(stdin, "x"); err != nil {
 		t.Fatal(err)
 	}
-	for driver.Now().Sub(began) <= pausedTTL {
-		time.Sleep(pausedTTL / 10)
+	for driver.Now().Sub(began) <= during {
+		time.Sleep(during / 10)
 	}
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -103,10 +144,8 @@ func TestPausedHolderFindsItsLeaseLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line != "true true true true\n" {
-		t.Errorf("after the pause: context ended, cause, Err, Release are ErrLost: %s", line)
-	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+	return line
 }

@@ -51,18 +51,20 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 // Reach is Ready for a call that waits: it goes on while the store answers and refuses to be used, as one does that is
-// reading its data from disk.
+// reading its data from disk, and after a pause of the process, which is no silence of the store.
 func (c *Client) Reach(ctx context.Context) error {
 	var refused error
 	for {
 		err := c.Ready(ctx)
-		if !refuses(err) {
-			if refused != nil && err != nil && ctx.Err() != nil {
-				err = fmt.Errorf("%w: %w", ctx.Err(), &participant.RefusedError{Last: refused})
-			}
+		switch {
+		case refuses(err):
+			refused = err
+		case err != nil && driver.FailureOf(err).Passing:
+		case refused != nil && err != nil && ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", ctx.Err(), &participant.RefusedError{Last: refused})
+		default:
 			return err
 		}
-		refused = err
 	}
 }
 
@@ -137,7 +139,9 @@ func (c *Client) connect(ctx context.Context) {
 	}
 	began := driver.Now()
 	l.again = began.Add(redialEvery)
-	store, err := l.open(ctx)
+	var store driver.Store
+	var err error
+	paused := participant.StandsStill(func() { store, err = l.open(ctx) })
 	if err == nil {
 		c.Use(store)
 	} else if !errors.Is(err, driver.ErrUnavailable) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
@@ -145,6 +149,10 @@ func (c *Client) connect(ctx context.Context) {
 	}
 	if l.refusals.tell(began, err) {
 		c.config.News(driver.News{Refused: err})
+	}
+	if f := driver.FailureOf(err); err != nil && paused && f.Silent {
+		f.Passing = true
+		err = &f
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -88,6 +88,15 @@ func (r *running) sent(at driver.Instant, began moment) moment {
 	return m
 }
 
+// StandsStill runs f, and reports whether the process stood still meanwhile.
+func StandsStill(f func()) bool {
+	var r running
+	r.begin()
+	defer r.end()
+	f()
+	return r.now().paused > 0
+}
+
 // outage measures for how long a store has not answered a waiter. The zero outage says that the store answers.
 type outage struct {
 	since moment // when the first request without an answer was sent

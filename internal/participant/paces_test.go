@@ -107,3 +107,33 @@ func TestPauseBeforeSending(t *testing.T) {
 		}
 	})
 }
+
+// TestPauseAfterSending shows that a pause is no silence, also of a request that waited in the client before.
+func TestPauseAfterSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 3 * time.Second
+		var p *Participant
+		asked := 0
+		s := paced{script: &script{ask: func(*driver.Request) (driver.Answer, error) {
+			switch asked++; asked {
+			case 1:
+				return driver.Answer{Free: time.Second, Session: 1}, nil
+			case 2:
+				p.standStill(2 * ttl)
+				return driver.Answer{}, &driver.Failure{Err: driver.ErrUnavailable, Silent: true}
+			}
+			return driver.Answer{Granted: true, Token: 7}, nil
+		}}}
+		s.wait = func(context.Context) error {
+			if asked == 1 {
+				time.Sleep(4 * ttl)
+			}
+			return nil
+		}
+		p = New(s, Options{})
+		defer p.Close()
+		if _, err := p.Acquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: ttl}); err != nil {
+			t.Errorf("Acquire = %v; want a lease", err)
+		}
+	})
+}
