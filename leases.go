@@ -239,8 +239,9 @@ func (g *Leases) Context(parent context.Context) (context.Context, context.Cance
 	return n.ctx, n.cancel
 }
 
-// Release gives all leases back at the same time, as Lease.Release does, and returns their errors joined. A second
-// call waits for the first and returns the same.
+// Release gives all leases back at the same time, as Lease.Release does, and returns their errors joined. It takes at
+// most five seconds, however many leases there are: the client gives back in the background what a slow store has not
+// answered by then. A second call waits for the first and returns the same.
 func (g *Leases) Release(ctx context.Context) error {
 	if g.ctx == nil {
 		return errZero

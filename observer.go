@@ -3,7 +3,6 @@
 package pawl
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -101,8 +100,8 @@ type reporter struct {
 	log     *slog.Logger // may be nil
 	listens bool         // events with the context of a call are of use
 
-	shut sync.Once // that the store is closed has been logged although there is no log
-	slow sync.Once // that answers take too long for a TTL has been logged
+	shut, refused sync.Once // that the store is closed, or refuses requests, has been logged although there is no log
+	slow          sync.Once // that answers take too long for a TTL has been logged
 
 	mu      sync.Mutex
 	queue   []func()
@@ -262,11 +261,8 @@ func (r *reporter) Answered(took, ttl time.Duration) {
 		return
 	}
 	r.slow.Do(func() {
-		log := cmp.Or(r.log, slog.Default())
-		r.tell(func(Event) {
-			log.Warn("pawl: the store takes more than a sixth of the TTL to answer: leases may be lost; use a longer TTL",
-				"took", took.Round(time.Millisecond), "ttl", ttl, "at least", (client.RoundTrips * took).Round(time.Millisecond))
-		}, Event{}, "")
+		r.urge(new(sync.Once), nil, Event{}, "the store takes more than a sixth of the TTL to answer: leases may be lost; use a longer TTL",
+			"took", took.Round(time.Millisecond), "ttl", ttl, "at least", (client.RoundTrips * took).Round(time.Millisecond))
 	})
 }
 
@@ -310,23 +306,22 @@ func (r *reporter) news(n driver.News) {
 	}
 	if n.Refused != nil {
 		e.Err = n.Refused
-		r.tell(r.Refused, e, "the store refuses requests for leases", "error", n.Refused)
+		r.urge(&r.refused, r.Refused, e, "the store refuses requests for leases", "error", n.Refused)
 	}
 	if n.Closed > 0 {
-		r.closed(n, e)
+		r.urge(&r.shut, r.Closed, e, "the store is new here, has restarted or has lost its data: no new leases until those that it may have forgotten have ended",
+			"left", n.Closed.Round(time.Millisecond), "server", n.Server, "do", "wait; if nobody holds a lease from before, run pawl bless; for a new Redis server, set AssumeNew")
 	}
 }
 
-// closed also tells a program without a log, once, as its first call of Acquire would wait in silence.
-func (r *reporter) closed(n driver.News, e Event) {
-	const text = "the store is new here, has restarted or has lost its data: no new leases until those that it may have forgotten have ended"
-	const do = "wait; if nobody holds a lease from before, run pawl bless; for a new Redis server, set AssumeNew"
-	args := []any{"left", n.Closed.Round(time.Millisecond), "server", n.Server, "do", do}
-	if r.log == nil && r.Closed == nil {
-		r.shut.Do(func() { r.tell(func(Event) { slog.Warn("pawl: "+text, args...) }, e, "") })
+// urge is tell for what a call of Acquire would wait for in silence: of a program that neither watches it nor has a log,
+// slog's default gets it, once.
+func (r *reporter) urge(once *sync.Once, f func(Event), e Event, warning string, args ...any) {
+	if r.log != nil || f != nil {
+		r.tell(f, e, warning, args...)
 		return
 	}
-	r.tell(r.Closed, e, text, args...)
+	once.Do(func() { r.tell(func(Event) { slog.Warn("pawl: "+warning, args...) }, e, "") })
 }
 
 func (r *reporter) deposed(l *client.Lease, err error) {

@@ -37,9 +37,10 @@ type Options struct {
 	Holder Holder
 
 	// Logger gets a line for each event that an operator may have to act on. The default, nil,
-	// logs nothing but two warnings, which go to slog.Default() once each: that the store grants
-	// nothing for a while (unless Observer.Closed is set), and that it takes more than a sixth of
-	// a TTL to answer (unless Observer.Renewed is set).
+	// logs nothing but three warnings, which go to slog.Default() once each: that the store grants
+	// nothing for a while (unless Observer.Closed is set), that it refuses requests for leases
+	// (unless Observer.Refused is set), and that it takes more than a sixth of a TTL to answer
+	// (unless Observer.Renewed is set).
 	Logger *slog.Logger
 
 	// Observer learns of every event. The default has no functions.

@@ -5,6 +5,7 @@ package apitest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -98,29 +99,38 @@ func TestEventsOfACall(t *testing.T) {
 }
 
 // Without a Logger nothing is logged, but once to the default one that the store grants nothing
-// for a while: else a first call of Acquire waits in silence.
+// for a while, or refuses requests: else a first call of Acquire waits in silence.
 func TestNoLogger(t *testing.T) {
-	for _, observed := range []bool{false, true} {
+	ignore := func(pawl.Event) {}
+	for name, c := range map[string]struct {
+		observer pawl.Observer
+		news     driver.News
+		want     string // in the only line
+	}{
+		"closed":           {pawl.Observer{}, driver.News{Server: "redis-7", Closed: time.Minute}, "left=1m"},
+		"closed, watched":  {pawl.Observer{Closed: ignore}, driver.News{Closed: time.Minute}, ""},
+		"refused":          {pawl.Observer{}, driver.News{Refused: errors.New("out of memory")}, "out of memory"},
+		"refused, watched": {pawl.Observer{Refused: ignore}, driver.News{Refused: errors.New("out of memory")}, ""},
+	} {
 		var log bytes.Buffer
 		before := slog.Default()
 		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 		defer slog.SetDefault(before)
 		synctest.Test(t, func(t *testing.T) {
 			d := &newsman{Store: new(memlock.Store).Participant()}
-			opts := &pawl.Options{}
-			want := 1
-			if observed {
-				opts.Observer.Closed, want = func(pawl.Event) {}, 0
-			}
-			c := open(t, d, opts)
-			d.tell(driver.News{Server: "redis-7", Closed: time.Minute})
-			d.tell(driver.News{Server: "redis-8", Closed: time.Minute})
-			l := acquire(t, c, "a", pawl.MaxHold(time.Second))
+			client := open(t, d, &pawl.Options{Observer: c.observer})
+			d.tell(c.news)
+			d.tell(c.news)
+			l := acquire(t, client, "a", pawl.MaxHold(time.Second))
 			<-l.Done()
 			wantIs(t, l.Release(t.Context()), pawl.ErrLost)
 			synctest.Wait()
-			if n := strings.Count(log.String(), "\n"); n != want || strings.Count(log.String(), "left=1m") != want || strings.Count(log.String(), "run pawl bless") != want {
-				t.Errorf("observed: %v: logged %q; want %d line that the store is closed for 1m, and what to do", observed, &log, want)
+			lines := 1
+			if c.want == "" {
+				lines = 0
+			}
+			if strings.Count(log.String(), "\n") != lines || !strings.Contains(log.String(), c.want) || strings.Contains(c.want, "left") && !strings.Contains(log.String(), "run pawl bless") {
+				t.Errorf("%s: logged %q; want %d line with %q", name, &log, lines, c.want)
 			}
 		})
 	}

@@ -141,7 +141,7 @@ func worded(text string) bool {
 }
 
 // logs are the names of functions and methods whose first argument of text is a line for people.
-var logs = regexp.MustCompile(`^(Warn|Note|Error|ErrorContext|tell)$`)
+var logs = regexp.MustCompile(`^(Warn|Note|Error|ErrorContext|tell|urge)$`)
 
 // textOf returns the text of a node that says something to people, or "".
 func textOf(n ast.Node) string {
