@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Acquire asks until the lease is granted or ctx ends. It waits in the store's queue, or asks again and again if the
-// store has none. It goes on while the store refuses requests, and through a silence of one TTL; then it returns a
-// *driver.SilentError. If a store that has never answered cannot be reached, it returns that error at once. The
-// other errors are as for TryAcquire, but for driver.ErrHeld. If ctx ends, its error comes with a
-// *driver.HeldError or a *driver.ClosedError, if the store says what the call has waited for.
+// Acquire waits until the lease is granted or ctx ends. It waits in the store's queue, or polls a store without one.
+// It goes on while the store refuses requests. After a silence of one TTL it returns a *driver.SilentError. If the
+// store has never answered and cannot be reached, it returns that error at once. The other errors are those of
+// TryAcquire, except driver.ErrHeld. If ctx ends, the error is also a *driver.HeldError or a *driver.ClosedError, if
+// the store says what the call waited for.
 func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (*Lease, error) {
 	ctx, stop, err := p.begin(ctx)
 	if err != nil {
@@ -24,7 +24,7 @@ func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (*Lease,
 	defer p.done(stop)
 	p.running.begin()
 	defer p.running.end()
-	away := new(outage) // one attempt may end in it, and another begin
+	away := new(outage) // an outage may last for several attempts
 	for lates, pause := 0, minPause; ; pause = min(2*pause, maxPause) {
 		before := p.running.now().paused
 		l, err := p.attemptOnce(ctx, req, attemptKind{waits: away})
@@ -45,14 +45,13 @@ func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (*Lease,
 	}
 }
 
-// maxLate bounds how often Acquire asks again for a grant that came too late to be of use.
+// maxLate bounds how often Acquire asks again because a grant came too late to be used.
 const maxLate = 3
 
-// errAgain says that somebody has ended the lease before it was granted.
+// errAgain says that the lease was ended before it was granted: ask again, with another id.
 var errAgain = errors.New("the lease was ended before it was granted")
 
-// begin lets a call in that may wait. It returns a copy of ctx that also ends with Stop, and what done has to be
-// called with.
+// begin registers a call that may wait. It returns a copy of ctx that also ends with Stop, and the argument for done.
 func (p *Participant) begin(ctx context.Context) (context.Context, func(), error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +62,7 @@ func (p *Participant) begin(ctx context.Context) (context.Context, func(), error
 	switch {
 	case ctx.Done() == nil:
 		return Lent(ctx, p.ctx), nil, nil
-	case !p.caps.CrossHost: // a request does not take long
+	case !p.caps.CrossHost: // requests are short, and need not end with Stop
 		return ctx, nil, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -80,8 +79,8 @@ func (p *Participant) done(stop func()) {
 
 // attemptKind is how an attempt is made. The zero value asks once.
 type attemptKind struct {
-	waits   *outage // for how long the store has not answered
-	instead *Lease  // downgrade this one
+	waits   *outage // wait, and note here for how long the store has not answered
+	instead *Lease  // downgrade this lease
 }
 
 func (k attemptKind) make(ctx context.Context, p *Participant, req *driver.Request) (*Lease, error) {
@@ -94,14 +93,13 @@ func (k attemptKind) make(ctx context.Context, p *Participant, req *driver.Reque
 	return p.try(ctx, req)
 }
 
-// attemptOnce makes one attempt. A grant that came in the instant in which the caller gave up, or too late to be of
-// use, is undone.
+// attemptOnce makes one attempt. It undoes a grant that comes just when the caller gives up, or too late to be used.
 func (p *Participant) attemptOnce(ctx context.Context, req *driver.Request, kind attemptKind) (*Lease, error) {
 	seen := p.tokens.seen(req.Name)
 	l, err := kind.make(ctx, p, req)
 	if err == nil && req.Renewed && l.late() {
-		// The grant had little time left, and the process was stopped. Another attempt has
-		// an id of its own: what still ends this one may come late.
+		// A grant with little time left, and then a pause of the process. The next attempt has
+		// an id of its own, because the release of this one may arrive late.
 		_ = l.Release(ctx)
 		whole := renamed(req)
 		whole.Renewed = false
@@ -124,8 +122,7 @@ func (p *Participant) attemptOnce(ctx context.Context, req *driver.Request, kind
 	return l, nil
 }
 
-// lateError is the error of a grant that came too late to be of use, as the process was stopped or the store is
-// slow.
+// lateError is the error of a grant that came too late to be used: the process was stopped, or the store is slow.
 type lateError struct{ error }
 
 func (e *lateError) Unwrap() error { return e.error }
@@ -149,19 +146,18 @@ type attempt struct {
 	*Lease
 	req  driver.Request
 	seen look   // the last answer that did not grant
-	own  waiter // of Acquire
+	own  waiter // used by Acquire
 
-	holders []driver.Held // of that answer, for a caller that gives up
+	holders []driver.Held // in that answer, for the error of a caller that gives up
 }
 
-// look is an answer that did not grant, and over what events about the name arrived when the request
-// was sent.
+// look is an answer that did not grant.
 type look struct {
 	sent    driver.Instant // before the server's clock showed at
 	at      time.Duration  // since 1970
 	began   driver.Instant // before the request was sent
-	took    time.Duration  // until the answer came
-	session any
+	took    time.Duration  // from then until the answer
+	session any            // the connection over which events about the name arrive
 }
 
 // attempt begins an attempt. Events find its lease from then on: they may come before the answer.
@@ -173,7 +169,7 @@ func (p *Participant) attempt(req *driver.Request) *attempt {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if again := p.leases[req.Lease]; again != nil { // the call is repeated
+	if again := p.leases[req.Lease]; again != nil { // the caller repeats a call
 		l.doubt, l.ref.Handle = again.doubt, again.ref.Handle
 	}
 	p.leases[req.Lease] = l
@@ -195,12 +191,12 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	}
 	if err != nil {
 		f := driver.FailureOf(err)
-		if !f.Silent && !f.Lasting && ctx.Err() == nil { // a refusal is an answer, if it comes from the store
+		if !f.Silent && !f.Lasting && ctx.Err() == nil { // the store has answered, with a refusal
 			a.p.answered.Store(true)
 		}
 		a.p.mu.Lock()
 		a.doubt = a.doubt || f.Maybe
-		f.Maybe = a.doubt // the store may receive an earlier request yet
+		f.Maybe = a.doubt // an earlier request may still reach the store
 		a.p.mu.Unlock()
 		f = worded(f)
 		return ans, &f
@@ -213,25 +209,25 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	}
 	a.p.mu.Lock()
 	defer a.p.mu.Unlock()
-	if w := a.waiter; w != nil && w.lost || a.loss.why != nil { // perhaps after this answer
+	if w := a.waiter; w != nil && w.lost || a.loss.why != nil { // the event may be newer than this answer
 		return driver.Answer{}, errEnded
 	}
 	a.hold(&ans, term{sent: ans.Since, heard: heard, ttl: a.ttl}, ans.Since)
-	if a.unconfirmed { // somebody may have ended it after this answer
+	if a.unconfirmed { // the event of its end may have been lost
 		a.p.confirmSoon()
 	}
 	return ans, nil
 }
 
-// errEnded is why an attempt ends of whose lease an event said that it was ended. The store may have it still, as it may be
-// about to ask for it back.
+// errEnded ends an attempt after an event said that its lease has ended. The store may still have the lease: the event
+// may mean that the store is about to ask for it back.
 var errEnded = &driver.Failure{
 	Err:   fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain),
 	Maybe: true, Lasting: true, Ended: true,
 }
 
-// giveUp ends an attempt that has failed, and returns its error. What the store may have recorded, it undoes in the
-// background, or at once where a request costs nothing.
+// giveUp ends an attempt that has failed, and returns its error. If the store may have recorded the lease, giveUp
+// undoes that as Discard does.
 func (a *attempt) giveUp(f driver.Failure) error {
 	p := a.p
 	p.mu.Lock()

@@ -12,16 +12,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Adopted is a lease that any participant may have acquired. The store sends events about it to that one.
+// Adopted is a lease that another participant may have acquired. Events about it go to that participant.
 type Adopted struct {
 	store driver.Store
 	ref   driver.Ref
 	token driver.Token
 }
 
-// Adopt returns the lease with the given id that holds name. It returns driver.ErrLost if that lease does not hold
-// name, a *driver.ClosedError while the store may have forgotten how a lease has ended, and errors.ErrUnsupported if
-// the leases of the store end with their participant.
+// Adopt returns the lease with the given id on name. It returns driver.ErrLost if that lease does not have name, a
+// *driver.ClosedError while the store may have forgotten leases, and errors.ErrUnsupported if leases of the store end
+// with their participant.
 func Adopt(ctx context.Context, store driver.Store, name, id string) (*Adopted, error) {
 	if caps := store.Caps(); !caps.Adopts || !caps.Expiry {
 		return nil, fmt.Errorf("a lease of this store cannot be renewed by another process: %w", errors.ErrUnsupported)
@@ -30,11 +30,11 @@ func Adopt(ctx context.Context, store driver.Store, name, id string) (*Adopted, 
 	if err != nil {
 		return nil, looked(err)
 	}
-	if err := open(ctx, store); err != nil { // else it may have forgotten a lease that it does not show
+	if err := open(ctx, store); err != nil { // a closed store may not show a lease that is held
 		return nil, err
 	}
 	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool {
-		foreign := h.Token == 0 && store.Caps().Fencing // a lock of another library, which is shown with its value
+		foreign := h.Token == 0 && store.Caps().Fencing // a lock of another library: Lease is its value
 		return h.Lease == id && h.Transaction == nil && !foreign
 	})
 	if i < 0 {
@@ -50,7 +50,7 @@ func Adopt(ctx context.Context, store driver.Store, name, id string) (*Adopted, 
 // open returns a *driver.ClosedError while the store grants nothing.
 func open(ctx context.Context, store driver.Store) error {
 	info, err := store.Describe(ctx)
-	if errors.Is(err, errors.ErrUnsupported) { // it forgets nothing
+	if errors.Is(err, errors.ErrUnsupported) { // a store that never closes
 		return nil
 	}
 	if err != nil {
@@ -65,11 +65,14 @@ func open(ctx context.Context, store driver.Store) error {
 // Token returns the fencing token.
 func (a *Adopted) Token() driver.Token { return a.token }
 
-// Renew makes the TTL start anew, and returns since when it counts. It returns a *driver.LostError if the lease has
-// ended. While the store is closed, the lease may be one that had ended, where another one is trusted. If it is open
-// after the renewal, the time of all such others is over before anybody trusts this one.
+// Renew begins the TTL anew, and returns the instant from which it counts. It returns a *driver.LostError if the lease
+// has ended.
+//
+// A closed store may have older data, in which a lease is held that has ended, while another client trusts a later
+// one. So Renew checks that the store is open, before and after the renewal: if it is open afterwards, the time of
+// every such later lease was over.
 func (a *Adopted) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	if err := open(ctx, a.store); err != nil { // else it says that the lease is lost, which may be trusted elsewhere
+	if err := open(ctx, a.store); err != nil { // a closed store may call a lease lost that is trusted elsewhere
 		return 0, err
 	}
 	r, err := a.store.Renew(ctx, a.ref, ttl)

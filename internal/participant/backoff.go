@@ -9,28 +9,27 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A service that ends a lease gives the name to the first waiter in the queue and reports that. The looks
-// are for cases in which no event comes. All waiters look every Caps.Look, however long the queue, as all
-// but one may be paused. The first looks when the name must be free, and the others a little later, so
-// that it comes first. A look repeats the request with which the waiter came; the waiter keeps its
-// place.
+// When a lease ends, the service gives the name to the first waiter and sends it an event. Waiters also look,
+// because events may be lost. Each waiter looks every Caps.Look, however long the queue: all others may be
+// paused. The first waiter also looks when the name must be free, and the others a little later. A look
+// repeats the waiter's request, and keeps its place.
 const (
 	stagger    = 50 * time.Millisecond // between the looks of the waiters behind the first
-	maxStagger = 10                    // waiters that look one after the other
+	maxStagger = 10                    // the longest delay, in staggers
 
-	minIdle  = time.Millisecond      // between looks at a name that is free and is not granted
-	minPause = 10 * time.Millisecond // between requests while the store is away
+	minIdle  = time.Millisecond      // between looks at a name that is free but not granted
+	minPause = 10 * time.Millisecond // between requests while the store does not answer
 	maxPause = time.Second
 
-	// A waiter that cannot hear polls, and the waiters behind the first do so less often. So does
-	// one whose store has no queue.
+	// A waiter without events, or without a queue in the store, polls. Waiters behind the first poll less
+	// often.
 	pollFirst = 100 * time.Millisecond
 	pollMost  = 2 * time.Second
 
 	never = 365 * 24 * time.Hour
 )
 
-// next returns after which time a waiter looks again, after an answer that did not grant.
+// next returns how long a waiter waits before it looks again, after an answer that did not grant.
 func (p *Participant) next(ans driver.Answer) (d time.Duration) {
 	if !p.caps.Queue || ans.Session == nil {
 		d = min(pollFirst*time.Duration(ans.Rank+1), pollMost)/2 + p.spread(pollFirst)
@@ -48,11 +47,11 @@ func (p *Participant) pause(rank int, free, closed time.Duration) time.Duration 
 	most := p.caps.Look
 	if most == 0 {
 		if most = never; rank > 0 {
-			return never // an event comes when it is first
+			return never // an event will say that it is first
 		}
 	}
 	if free < 0 {
-		free = most // nobody knows
+		free = most // unknown
 	} else {
 		free = max(free, closed, minIdle)
 	}
@@ -65,7 +64,7 @@ func (p *Participant) pause(rank int, free, closed time.Duration) time.Duration 
 	return most - p.spread(most/4)
 }
 
-// sleep returns when it is time to look again, or when the name was handed over.
+// sleep waits for d, or until an event asks the waiter to look, or hands the name over.
 func (a *attempt) sleep(ctx context.Context, d time.Duration) *driver.Failure {
 	until := driver.Now().Add(d)
 	timer := time.NewTimer(d)
@@ -100,7 +99,7 @@ type heard struct {
 	wake                  <-chan struct{}
 }
 
-// heard returns that, and takes the name if an event has handed it over.
+// heard returns what events have said, and takes the name if one has handed it over.
 func (a *attempt) heard() heard {
 	a.p.mu.Lock()
 	defer a.p.mu.Unlock()

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	askAtOnce      = 4 // leases that are asked for at a time
+	askAtOnce      = 4 // leases to confirm at a time
 	confirmTimes   = 5
 	confirmTimeout = time.Second
 	confirmAgain   = 200 * time.Millisecond // after a request without an answer
 
-	declineTimeout = time.Second // of a claim whose waiter has left
+	declineTimeout = time.Second // for giving back a name whose waiter has left
 
-	// leastTTL asks whether a lease still holds the name and makes it no longer.
+	// leastTTL, as the TTL of a renewal, asks whether a lease is still there, without extending it.
 	leastTTL = time.Microsecond
 )
 
-// confirmSoon begins to ask for the leases that are unconfirmed. The caller holds mu.
+// confirmSoon starts confirmAll unless it runs already. The caller holds mu.
 func (p *Participant) confirmSoon() {
 	if !p.confirming {
 		p.confirming = true
@@ -33,9 +33,8 @@ func (p *Participant) confirmSoon() {
 	}
 }
 
-// confirmAll asks for the leases of which an event may have been lost, until there are none. Their server may have been
-// replaced: the new one may not know them, and somebody else may have the names. The next renewal would find that out,
-// but may come much later.
+// confirmAll asks the store for each lease whose events may have been lost. The server may have been replaced by one
+// that does not know the lease and has granted the name again. The next renewal would show that too, but much later.
 func (p *Participant) confirmAll() {
 	for all := p.toConfirm(); len(all) > 0; all = p.toConfirm() {
 		var asked sync.WaitGroup
@@ -51,7 +50,7 @@ func (p *Participant) confirmAll() {
 	}
 }
 
-// toConfirm returns the leases to ask for. If there are none, confirmAll ends.
+// toConfirm returns the leases to confirm. If there are none, confirmAll ends.
 func (p *Participant) toConfirm() (all []*Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +68,7 @@ func (p *Participant) toConfirm() (all []*Lease) {
 	return all
 }
 
-// confirm asks for a lease until there is an answer, but not for ever, and ends it if the store does not have it any more.
+// confirm asks the store for a lease, up to confirmTimes, and ends it if the store no longer has it.
 func (l *Lease) confirm(ctx context.Context) {
 	for range confirmTimes {
 		if ctx.Err() != nil || l.over() != nil {
@@ -91,8 +90,8 @@ func (l *Lease) confirm(ctx context.Context) {
 	}
 }
 
-// saw reads a server's clock from an answer. If the clock was set forward, it ends the leases that the
-// server has certainly ended by that.
+// saw notes the time that a server's clock showed in an answer. If the clock was set forward, it ends the leases
+// that the server has certainly ended because of that.
 func (p *Participant) saw(c driver.Clock, heard driver.Instant) {
 	if c.At == 0 {
 		return

@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Downgrade gives back l, which is exclusive, and returns the shared lease that req asks for. Both happen in
-// one step at the store. It returns ErrLost or ErrReleased if l has ended.
+// Downgrade ends l, which is exclusive, and returns the shared lease that req asks for. The store does both in
+// one step. Downgrade returns ErrLost or ErrReleased if l has ended.
 //
-// After another error the store may have l or the shared lease. The participant undoes the shared one; the caller
-// releases l.
+// After another error the store may have l or the shared lease. The participant undoes the shared lease, and the
+// caller must release l.
 func (l *Lease) Downgrade(ctx context.Context, req *driver.Request) (*Lease, error) {
 	switch {
 	case !l.p.caps.Downgrades:
@@ -40,7 +40,7 @@ func (l *Lease) lower(ctx context.Context, req *driver.Request) (*Lease, error) 
 	ans, err := a.ask(ctx, false)
 	p.mu.Lock()
 	late := l.doubt
-	if a.doubt { // it may have ended
+	if a.doubt { // the store may have ended l
 		l.doubt, l.asked = true, true
 	}
 	if err == nil && ans.Granted {
@@ -57,7 +57,7 @@ func (l *Lease) lower(ctx context.Context, req *driver.Request) (*Lease, error) 
 	case !ans.Granted:
 		return nil, a.giveUp(driver.Failure{Err: &driver.HeldError{Info: infoOf(req.Name, ans.Holders)}})
 	}
-	if late { // the store may receive a request for l yet
+	if late { // a request for l may still reach the store
 		_, _ = p.store.End(ctx, l.ref, driver.End{Unsure: true, Doubt: true})
 	}
 	return a.Lease, nil

@@ -28,10 +28,10 @@ func (p *Participant) hear(e driver.Event) {
 		if l == nil {
 			return
 		}
-		if w := l.waiter; w != nil { // the event may come again: the waiter asks under another id
+		if w := l.waiter; w != nil { // the waiter asks again with another id, because the event may be repeated
 			w.granted, w.lost = nil, true
 			w.poke()
-		} else { // perhaps before the answer that has granted it
+		} else { // the answer that grants it may come later
 			l.lose(orGone(e.Loss))
 		}
 	case driver.Wanted:
@@ -61,13 +61,13 @@ func orGone(lost *driver.LostError) *driver.LostError {
 	return lost
 }
 
-// handed acts on an event that grants a name. The waiter decides what it is worth when it wakes: by then
-// the name may be another's. The caller holds mu.
+// handed acts on an event that grants a name. The waiter decides when it wakes whether it may trust the event:
+// by then another client may have the name. The caller holds mu.
 func (p *Participant) handed(l *Lease, e *driver.Event) {
 	switch {
-	case l == nil: // its caller has gone
+	case l == nil: // the caller has gone
 		p.inBackground(func() { p.decline(driver.Ref{Name: e.Name, Lease: e.Lease, Handle: e.Grant.Handle}) })
-	case l.waiter != nil && !l.waiter.lost: // else the event may be older than the loss
+	case l.waiter != nil && !l.waiter.lost: // after a loss the event may be older than the loss
 		l.waiter.granted = e
 		l.waiter.poke()
 	}
@@ -81,13 +81,14 @@ func (p *Participant) decline(l driver.Ref) {
 	_, _ = p.store.End(ctx, l, driver.End{})
 }
 
-// tripsOfClaim is how many requests have to fit into what is left of a claim.
+// tripsOfClaim is how many requests must fit into the rest of a claim, so that its renewal comes in time.
 const tripsOfClaim = 3
 
-// take makes the lease one that is held, as an event has granted it. It reports false if the waiter has to
-// look: if the event came over something else than the last answer, or is older than that; if the caller
-// does not renew and so needs the whole TTL of a claim, or if so little is left of the claim that a renewal
-// could come too late. The caller holds mu.
+// take holds the lease that an event has granted. It reports false if the waiter has to look instead:
+//   - the event came over another connection than the last answer, or is older than that answer;
+//   - the event grants a claim, and the caller does not renew, or a renewal could come too late.
+//
+// The caller holds mu.
 func (a *attempt) take(e *driver.Event) bool {
 	if e.Grant.Session == nil || e.Grant.Session != a.seen.session {
 		return false
@@ -113,7 +114,7 @@ func (a *attempt) take(e *driver.Event) bool {
 	return true
 }
 
-// missed makes the waiters look, in the order in which they came, and asks for the leases whose events may
+// missed makes the waiters look, in the order in which they came, and confirms the leases whose events may
 // have been lost. The caller holds mu.
 func (p *Participant) missed(concerns func(name string) bool) {
 	var waiters []*Lease
@@ -124,14 +125,14 @@ func (p *Participant) missed(concerns func(name string) bool) {
 		if l.wanted != nil {
 			l.wanted.put()
 		}
-		l.unconfirmed = true // also if the answer that grants it is on its way
+		l.unconfirmed = true // even if the answer that grants it is still on its way
 		if l.waiter != nil {
 			waiters = append(waiters, l)
 		}
 	}
 	slices.SortFunc(waiters, func(a, b *Lease) int { return cmp.Compare(a.waiter.number, b.waiter.number) })
 	for _, l := range waiters {
-		l.waiter.granted, l.waiter.now = nil, true // an event from before may be void by now
+		l.waiter.granted, l.waiter.now = nil, true // an earlier grant may no longer hold
 		l.waiter.poke()
 	}
 	p.confirmSoon()

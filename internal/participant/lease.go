@@ -16,33 +16,33 @@ import (
 type Lease struct {
 	p   *Participant
 	ref driver.Ref
-	ttl time.Duration // that it was asked for with
+	ttl time.Duration // of the request
 
 	state       state
-	doubt       bool    // a request for it had no answer: the store may receive it yet
+	doubt       bool    // a request for it had no answer, and may still reach the store
 	asked       bool    // a release was sent and had no answer
-	ending      uint8   // releases under way: one repeats in the background what another has begun
-	others      bool    // somebody was waiting when it was granted
+	ending      uint8   // releases under way: the background may repeat one that a caller has begun
+	others      bool    // another participant waited when it was granted
 	unconfirmed bool    // an event about it may have been lost
-	waiter      *waiter // while it is waited for
+	waiter      *waiter // nil unless a call waits for it
 
 	token  uint64
-	spare  uint64 // reserved tokens after it
+	spare  uint64 // reserved tokens after token
 	since  driver.Instant
 	term   term   // the present one
-	clock  *clock // of the server that counts it
+	clock  *clock // of the server that counts term
 	loss   loss
 	wanted *wanted // nil unless the client may keep the lease
 }
 
-// wanted is what others who want a name have said.
+// wanted passes on that others want the name of a lease.
 type wanted struct {
 	tell func() // nil before OnWanted
-	said bool   // before that
-	stop func() // listening for that; nil once that is over
+	said bool   // others wanted the name before OnWanted
+	stop func() // ends the subscription; nil after that
 }
 
-// put tells the client that others may want the name.
+// put notes that others may want the name.
 func (w *wanted) put() {
 	if w.said = w.tell == nil; !w.said {
 		go w.tell()
@@ -53,8 +53,8 @@ func (w *wanted) put() {
 type state uint8
 
 const (
-	asking state = iota // it was asked for, or is waited for
-	unsure              // it may be held, or in the queue, and its caller has left
+	asking state = iota // requested, or in the queue
+	unsure              // the caller has left; the lease may be held, or in the queue
 	held
 	ended // released
 )
@@ -70,7 +70,7 @@ func (l *Lease) forget() {
 	}
 }
 
-// hold makes l a lease that is held, as an answer or an event says. The caller holds mu. A message
+// hold makes l a lease that is held, as an answer or an event says. The caller holds mu, so that an event
 // about l finds it either waiting or held.
 func (l *Lease) hold(a *driver.Answer, t term, since driver.Instant) {
 	l.state, l.token, l.spare, l.others, l.since = held, a.Token, a.Spare, a.Waited, since
@@ -84,7 +84,7 @@ func (l *Lease) hold(a *driver.Answer, t term, since driver.Instant) {
 	}
 }
 
-// over returns why a lease is not held any more, as far as the client knows.
+// over returns why the lease is no longer held, or nil as long as the client knows of no end.
 func (l *Lease) over() error {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
@@ -105,16 +105,16 @@ func (l *Lease) ID() string { return l.ref.Lease }
 // Token returns the fencing token, or 0 if the store has none.
 func (l *Lease) Token() uint64 { return l.token }
 
-// Reserved returns how many tokens after Token are the lease's too, and whether another participant was waiting
-// for the name when it was granted, or may have been. There are none once Guard or Files was called.
+// Reserved returns how many tokens after Token are reserved for the lease, none after Guard or Files, and whether
+// another participant waited for the name when the lease was granted, or may have.
 func (l *Lease) Reserved() (tokens uint64, others bool) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
 	return l.spare, l.others
 }
 
-// Lives asks whether a lease that does not expire is still there. The client does not renew such a lease, so it may have
-// ended unnoticed.
+// Lives asks the store whether a lease that does not expire is still there. The client does not renew such a lease, and
+// so may not have noticed its end.
 func (l *Lease) Lives() bool {
 	if l.p.caps.Expiry {
 		return true
@@ -123,14 +123,14 @@ func (l *Lease) Lives() bool {
 	return err == nil
 }
 
-// keep makes sure that the lease is not handed over.
+// keep keeps the client from handing the lease over: it drops the reserved tokens.
 func (l *Lease) keep() {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
 	l.spare = 0
 }
 
-// Since returns the latest instant that is certainly not after the start of the first TTL.
+// Since returns the instant from which the first TTL counts: it began then or later.
 func (l *Lease) Since() driver.Instant { return l.since }
 
 // late reports whether nothing is left of the TTL with which the lease was granted.
@@ -138,9 +138,9 @@ func (l *Lease) late() bool {
 	return l.p.caps.Expiry && driver.Now() >= l.since.Add(l.ttl-driver.Drift(l.ttl))
 }
 
-// Renew makes the TTL start anew, and returns since when it counts. It returns a *driver.LostError if the lease has
-// ended, and errors.ErrUnsupported if the store cannot make its TTL longer. After another error the TTL that was
-// known before is all that may be trusted.
+// Renew begins the TTL anew, and returns the instant from which it counts. It returns a *driver.LostError if the lease
+// has ended, and errors.ErrUnsupported if the store cannot make its TTL longer. After another error the caller may
+// trust only the TTL before.
 func (l *Lease) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
 	if err := l.over(); err != nil {
 		return 0, err
@@ -163,22 +163,22 @@ func (l *Lease) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 func (l *Lease) notRenewed(err error, c driver.Clock) error {
 	f := worded(driver.FailureOf(err))
 	if lost := lossOf(f.Err); lost != nil {
-		l.p.saw(c, driver.Now()) // a step of the clock may be why the lease is gone
+		l.p.saw(c, driver.Now()) // a step of the clock may be the cause
 		l.p.mu.Lock()
 		defer l.p.mu.Unlock()
 		l.forget()
-		return l.loss.note(lost) // this error stays, whatever the caller asks next
+		return l.loss.note(lost) // the first cause stays
 	}
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	l.term = term{} // the store may have begun to count another one
+	l.term = term{} // unknown: the store may have renewed it
 	return f.Err
 }
 
 // end ends the lease at the store, or takes it out of the queue.
 //
-// The service may receive a request for the lease that was given up long after the end, if it was sent over
-// another connection. So End says that there may be such requests.
+// A request for the lease that was given up may reach the service long after the end, over another connection.
+// driver.End says so with Doubt.
 func (l *Lease) end(ctx context.Context) error {
 	p := l.p
 	p.mu.Lock()
@@ -186,21 +186,21 @@ func (l *Lease) end(ctx context.Context) error {
 		p.mu.Unlock()
 		return nil
 	}
-	if err := ctx.Err(); err != nil { // a store might send the request all the same
+	if err := ctx.Err(); err != nil { // a store may ignore that ctx has ended, and send the request
 		p.mu.Unlock()
 		return err
 	}
 	again := l.asked || l.state == unsure || l.ending > 0
 	l.ending++
 	how := driver.End{Unsure: l.state == unsure, Doubt: l.doubt}
-	l.loss.notify = nil // the holder gives it back
+	l.loss.notify = nil // a holder that gives the lease back need not hear of its end
 	p.mu.Unlock()
 	found, err := p.store.End(ctx, l.ref, how)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.ending--
-	// Not before: a late event that grants the name would find no lease and be declined, and the
-	// request above find that the lease has ended.
+	// Only now: a late event that grants the name would find no lease, and decline would end it before
+	// the request above, which would then report a lost lease.
 	l.forget()
 	if err != nil {
 		f := worded(driver.FailureOf(err))
@@ -217,8 +217,8 @@ func (l *Lease) end(ctx context.Context) error {
 	return nil
 }
 
-// OnWanted makes the participant call f in a goroutine whenever others want the name of a lease that was asked
-// for with Keeps, or may have wanted it unheard. That is a hint: it may be late, lost or repeated.
+// OnWanted makes the participant call f in a goroutine when others want the name of a lease whose request has Keeps,
+// or may have wanted it while no event could be heard. That is a hint: it may be late, lost or repeated.
 func (l *Lease) OnWanted(f func()) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
@@ -232,7 +232,7 @@ func (l *Lease) OnWanted(f func()) {
 // Guards reports whether the store is a driver.Guarder.
 func (l *Lease) Guards() bool { _, ok := l.p.store.(driver.Guarder); return ok }
 
-// Guard makes tx, a transaction on the database of the store, fail unless the lease has not ended: see
+// Guard lets tx, a transaction on the database of the store, commit only if the lease has not ended; see
 // driver.Guarder.
 func (l *Lease) Guard(ctx context.Context, tx any, end error) error {
 	g, ok := l.p.store.(driver.Guarder)
@@ -242,18 +242,18 @@ func (l *Lease) Guard(ctx context.Context, tx any, end error) error {
 	if end == nil {
 		end = l.over()
 	}
-	l.keep() // the successor would not wait for the end of tx
+	l.keep() // a successor in this client would not wait for the end of tx
 	return g.Guard(ctx, l.ref, l.token, tx, end)
 }
 
 // Inherits reports whether the store is a driver.Inheriter.
 func (l *Lease) Inherits() bool { _, ok := l.p.store.(driver.Inheriter); return ok }
 
-// Files returns the files that keep the lease while a child process has them, or nil if the store has none: see
-// driver.Inheriter.
+// Files returns the files that keep the lease alive while a child process has them open, or nil if the store has none;
+// see driver.Inheriter.
 func (l *Lease) Files() []*os.File {
 	if in, ok := l.p.store.(driver.Inheriter); ok {
-		l.keep() // the child would have the lease of a successor as well
+		l.keep() // the files would give the child the lease of a successor too
 		return in.Files(l.ref)
 	}
 	return nil

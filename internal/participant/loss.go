@@ -11,10 +11,10 @@ import (
 // loss records why a lease was lost, and the function to call then. Participant.mu guards it.
 type loss struct {
 	why    *driver.LostError // the first cause; nil while no loss is known
-	notify func(error)       // nil before OnLost, and once the holder gives the lease back or has seen the loss itself
+	notify func(error)       // nil before OnLost, and once the holder releases the lease or knows of the loss
 }
 
-// tell notes the loss, and tells the holder unless one was noted before.
+// tell notes a loss, and calls notify if it is the first.
 func (l *loss) tell(why *driver.LostError) {
 	if l.why == nil && l.notify != nil {
 		go l.notify(why)
@@ -22,7 +22,7 @@ func (l *loss) tell(why *driver.LostError) {
 	l.note(why)
 }
 
-// note notes the loss, for a holder that sees it itself, and returns what was noted first.
+// note notes a loss that the holder knows of, and returns the first one.
 func (l *loss) note(why *driver.LostError) *driver.LostError {
 	if l.why == nil {
 		l.why = why
@@ -31,8 +31,8 @@ func (l *loss) note(why *driver.LostError) *driver.LostError {
 	return l.why
 }
 
-// OnLost makes the participant call f in a goroutine, once, if the store ends the lease. If it has done so, f is
-// called at once.
+// OnLost makes the participant call f in a goroutine, once, when it learns that the store has ended the lease. If
+// it knows that already, it calls f at once.
 func (l *Lease) OnLost(f func(error)) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *Lease) OnLost(f func(error)) {
 	l.loss.notify = f
 }
 
-// lose ends a lease that somebody else has ended. The caller holds mu.
+// lose notes that the store has ended the lease. The caller holds mu.
 func (l *Lease) lose(why *driver.LostError) {
 	if l.loss.why != nil || l.state == ended {
 		return

@@ -11,20 +11,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// lookWithin bounds the time in which a call that gives up waiting looks for the holder of the name. The
-// caller should not notice the delay.
+// lookWithin bounds how long a call that gives up asks who has the name. The caller should not notice the delay.
 const lookWithin = 50 * time.Millisecond
 
-// patience is one wait at the store. When the context of the caller ends, the error says who has the name and
-// which place the caller had, or that the store is in quarantine. So the participant looks first, while the place
-// in the queue exists, and then ends the wait.
+// patience is the context of one wait at the store. When the caller's context ends, its error should say who has the
+// name and which place the caller had, or that the store is in quarantine. So the participant looks while the place in
+// the queue still exists, and then ends the wait.
 type patience struct {
-	context.Context                       // of the wait
-	why             atomic.Pointer[error] // what the call waits for, as was seen last
-	stop            func()
+	context.Context
+	why  atomic.Pointer[error] // what the call waited for, as last seen
+	stop func()
 }
 
-// patient begins a wait: its context ends a little after ctx. The caller has to call stop.
+// patient begins a wait, whose context ends a little after ctx. The caller must call stop.
 func (a *attempt) patient(ctx context.Context) *patience {
 	w := &patience{Context: Lent(ctx, a.p.ctx), stop: func() {}}
 	if ctx.Done() == nil {
@@ -42,8 +41,8 @@ func (a *attempt) patient(ctx context.Context) *patience {
 	return w
 }
 
-// gaveUp adds to the error of a call whose context has ended what was seen last as the reason to wait. A store
-// without a queue says that in its answers.
+// gaveUp adds to err, the error of a call whose context has ended, what the call waited for: what patience saw or,
+// from a store without a queue, the last answer.
 func (l *looks) gaveUp(err error) error {
 	var why *error
 	if l.patience != nil {
@@ -60,15 +59,15 @@ func (l *looks) gaveUp(err error) error {
 	return err
 }
 
-// sight is one request for which several calls wait.
+// sight is one look at the store that several calls share.
 type sight struct {
 	done chan struct{}
 	why  error // set before done is closed; nil if the store shows no reason to wait
 }
 
-// Look asks the store what a call for name waits for: a *driver.HeldError, a *driver.ClosedError, or nil if it
-// shows no reason to wait, or does not say. It asks nothing once ctx has ended, as the caller may have returned
-// (the wait does not), nor once the participant is stopped, as Close does not wait for what begins then.
+// Look asks the store what a call for name waits for. It returns a *driver.HeldError, a *driver.ClosedError, or nil if
+// the store shows no reason to wait or does not answer within lookWithin. It does not ask once ctx has ended, because
+// the caller may have returned, nor once the participant is stopped, because Close does not wait for it.
 func (p *Participant) Look(ctx context.Context, name string, me *driver.Holder) error {
 	p.mu.Lock()
 	if ctx.Err() != nil || p.ctx.Err() != nil || !p.caps.Shows {
@@ -79,7 +78,7 @@ func (p *Participant) Look(ctx context.Context, name string, me *driver.Holder) 
 	if s == nil {
 		s = &sight{done: make(chan struct{})}
 		p.sights[name] = s
-		p.work.Go(func() { // a call waits for it, and Close waits for the call
+		p.work.Go(func() {
 			ctx, cancel := context.WithTimeout(p.ctx, lookWithin)
 			defer cancel()
 			s.why = p.obstacle(ctx, name, me)
@@ -99,7 +98,7 @@ func (p *Participant) Look(ctx context.Context, name string, me *driver.Holder) 
 	return nil
 }
 
-// obstacle asks the store who has name and which place this client has in the queue, or, if nobody has the name,
+// obstacle asks the store who has name, and which place this client has in the queue. If nobody has the name, it asks
 // whether the store is in quarantine.
 func (p *Participant) obstacle(ctx context.Context, name string, me *driver.Holder) error {
 	info, err := p.store.Inspect(ctx, name)
@@ -108,7 +107,7 @@ func (p *Participant) obstacle(ctx context.Context, name string, me *driver.Hold
 	}
 	if len(info.Holders) > 0 {
 		held := &driver.HeldError{Info: info}
-		if p.caps.FIFO && me != nil { // else the queue says nothing of the order
+		if p.caps.FIFO && me != nil { // without FIFO a place means nothing
 			held.Place = place(info, *me)
 		}
 		return held

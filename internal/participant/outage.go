@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// running is a clock that stands still while the process does: it was stopped, or the machine was suspended. A store
-// has not been silent in that time. While a call waits, the clock ticks. A gap of several ticks is a pause.
+// running is a clock that stops while the process is stopped or the machine suspended: such a pause is no silence of
+// the store. The clock ticks while a call waits. If ticks are missing, the process was paused.
 type running struct {
 	mu      sync.Mutex
-	calls   int  // that wait
+	calls   int  // calls that wait
 	ticking bool // a tick is due
 	last    driver.Instant
 	paused  time.Duration  // so far
@@ -23,10 +23,10 @@ type running struct {
 
 const (
 	tick     = 500 * time.Millisecond
-	maxTicks = 2 // that a gap counts as
+	maxTicks = 2 // a longer gap counts as so many ticks, and the rest as a pause
 )
 
-// moment is an instant on that clock.
+// moment is an instant on the clock running.
 type moment struct {
 	at     driver.Instant
 	paused time.Duration // before it
@@ -34,7 +34,7 @@ type moment struct {
 
 func (m moment) sub(from moment) time.Duration { return m.at.Sub(from.at) }
 
-// begin makes the clock tick for one call more.
+// begin makes the clock tick until end is called.
 func (r *running) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *running) tick() {
 	}
 }
 
-// now returns the present moment. Some call waits.
+// now returns the present moment. It is right only between begin and end.
 func (r *running) now() moment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,12 +99,12 @@ func StandsStill(f func()) bool {
 
 // outage measures for how long a store has not answered a waiter. The zero outage says that the store answers.
 type outage struct {
-	since moment // when the first request without an answer was sent
+	since moment // the first request without an answer was sent then
 	away  bool
 }
 
-// failed records that a request that was sent at a moment has no answer. It returns a *driver.SilentError if there has
-// been none for as long as the waiter bears that.
+// failed records that a request sent at sent has no answer. It returns a *driver.SilentError if the store has been
+// silent for as long as the waiter bears.
 func (o *outage) failed(sent, now moment, bears time.Duration, err error) error {
 	if !o.away {
 		o.away, o.since = true, sent

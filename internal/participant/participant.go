@@ -2,13 +2,13 @@
 
 // Package participant is the client half of a lock, written once for all stores.
 //
-// A driver.Store sends requests and reports events. A Participant keeps what the client knows of its
-// leases and its places in queues. It decides when a waiter looks, what a message that hands a name over
-// is worth, what an answer that did not come may have left in the store, for how long an outage is
-// borne, and when a lease is lost.
+// A driver.Store sends requests and reports events. A Participant keeps what the client knows about its
+// leases and its places in queues. It decides when a waiter looks, whether to trust a message that hands
+// a name over, what a request without an answer may have left in the store, how long a waiter bears an
+// outage, and when a lease is lost.
 //
-// Participant.mu guards all leases. No method of the store is called while it is held, and events take
-// it, so a store may report events while it holds a lock of its own.
+// Participant.mu guards all leases. Events take mu, so the participant calls no method of the store while
+// it holds mu: the store may report an event under a lock of its own.
 package participant
 
 import (
@@ -30,8 +30,8 @@ type Participant struct {
 	opts     Options
 	ctx      context.Context // ends with Stop
 	cancel   context.CancelFunc
-	calls    sync.WaitGroup // that may wait, and what they have left in the background
-	work     sync.WaitGroup // what else runs in the background
+	calls    sync.WaitGroup // calls that may wait, and the releases that they left in the background
+	work     sync.WaitGroup // everything else in the background
 	timeouts timeouts
 	tokens   tokens
 
@@ -40,20 +40,20 @@ type Participant struct {
 	answered atomic.Bool // the store has answered once
 
 	mu          sync.Mutex
-	leases      map[string]*Lease // from the first request on, by id
+	leases      map[string]*Lease // by id, from the first request on
 	clocks      map[string]*clock // by server
-	sights      map[string]*sight // under way, by name
+	sights      map[string]*sight // by name, while they are under way
 	waiters     uint64            // so far
-	toldRefusal driver.Instant    // when News was told of a refusal last
-	confirming  bool              // somebody asks for leases that are unconfirmed
+	toldRefusal driver.Instant    // when News last got a refusal
+	confirming  bool              // confirmAll runs
 	random      *rand.Rand
 }
 
-// Options are what a participant does for its caller. All may be left out.
+// Options are the options of a participant. All may be zero.
 type Options struct {
-	Random   rand.Source       // of its pauses; nil is the same in every run in a bubble of fake time
-	News     func(driver.News) // is called with what the store tells, and does not block
-	NotEnded func(error)       // is called when it has given up the end of a lease, which the store may have
+	Random   rand.Source       // of pauses; nil means the clock, and so the same pauses in every bubble of fake time
+	News     func(driver.News) // called when something happens to the store; must not block
+	NotEnded func(error)       // called when the participant gives up ending a lease, which the store may still have
 }
 
 // New returns the client half of a store. It owns the store and closes it.
@@ -103,7 +103,7 @@ func (p *Participant) Break(ctx context.Context, name, lease string, by *driver.
 	return nil
 }
 
-// Describe asks the store for its state. It works after Stop, too.
+// Describe asks the store for its state. It works after Stop too.
 func (p *Participant) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	info, err := p.store.Describe(ctx)
 	return info, looked(err)
@@ -112,18 +112,18 @@ func (p *Participant) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 // Examine asks the store for faults of its servers and settings.
 func (p *Participant) Examine(ctx context.Context) []driver.Finding { return p.store.Examine(ctx) }
 
-// Stop makes calls that wait return driver.ErrClosed. All requests that end leases have closeTimeout from then
-// on. Leases stay as they are.
+// Stop makes calls that wait return driver.ErrClosed. From then on requests that end leases share closeTimeout.
+// Leases stay as they are.
 func (p *Participant) Stop() {
 	p.mu.Lock() // no call and no work begins after this
 	defer p.mu.Unlock()
 	if p.ctx.Err() == nil {
-		p.timeouts.close() // before the end of ctx, from which on it is in use
+		p.timeouts.close() // before ctx ends, because endAgain uses it then
 		p.cancel()
 	}
 }
 
-// Close stops the participant, waits for what it does in the background, and closes the store.
+// Close stops the participant, waits for its work in the background, and closes the store.
 func (p *Participant) Close() error {
 	p.Stop()
 	p.calls.Wait()
@@ -143,7 +143,7 @@ func (p *Participant) spread(d time.Duration) time.Duration {
 var errClosed = fmt.Errorf("%w: %w", driver.ErrUnavailable, driver.ErrClosed)
 
 func (p *Participant) usable(ctx context.Context) error {
-	if p.ctx.Err() != nil { // which may have ended ctx
+	if p.ctx.Err() != nil { // first: Stop also ends the contexts of calls
 		return errClosed
 	}
 	return ctx.Err()
@@ -164,7 +164,7 @@ func (p *Participant) inBackground(f func()) {
 	}
 }
 
-// certain reports whether err says by itself what has become of a request.
+// certain reports whether err itself says what has become of the request.
 func certain(err error) bool {
 	for _, known := range []error{
 		driver.ErrHeld, driver.ErrLost, driver.ErrReleased, driver.ErrUnavailable, driver.ErrUncertain, driver.ErrDisagree,
@@ -188,10 +188,11 @@ func looked(err error) error {
 	return Worded(f)
 }
 
-// Worded returns the error of a failed request for programs and people: it says what has become of the request.
+// Worded returns the error of a failed request. It is also ErrUncertain or ErrUnavailable unless f.Err says what has
+// become of the request.
 func Worded(f driver.Failure) error { return worded(f).Err }
 
-// worded returns f with an error that says what has become of the request.
+// worded returns f with Err as Worded returns it.
 func worded(f driver.Failure) driver.Failure {
 	switch {
 	case certain(f.Err):

@@ -8,19 +8,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// refusal is why a store that answers grants a waiter nothing: it is reading its data from disk, or has no memory.
+// refusal is why a store that answers grants a waiter nothing. It may be loading its data, or be out of memory.
 type refusal struct {
 	err   error
 	began moment // before the first request that was refused
 }
 
-// RefusedError says why a wait went on until its context ended. It is not ErrUnavailable, as the attempt itself may have
-// left something.
+// RefusedError says that the store refused requests until the context of a wait ended. It is not ErrUnavailable, because
+// the attempt may have left something in the store.
 type RefusedError struct{ Last error }
 
 func (e *RefusedError) Error() string { return "the store refuses requests: " + e.Last.Error() }
 
-// again records one more refusal, of a request that was sent at a moment.
+// again records the refusal of a request that was sent at sent.
 func (r *refusal) again(sent moment, f driver.Failure) {
 	if f.Passing {
 		return

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// maxTokens bounds how many names a client remembers a token of.
+// maxTokens bounds how many names a client remembers the token of.
 const maxTokens = 4096
 
 // tokens remembers the greatest token that the store has granted to this client on each name.
-// A store that was restored from a backup counts from an older state, and only its clients
-// can tell.
+// A store that was restored from a backup grants old tokens again, and only its clients can
+// notice.
 type tokens struct {
 	mu   sync.Mutex
 	last map[string]uint64
@@ -36,8 +36,8 @@ func (t *tokens) saw(name string, token uint64) {
 	t.last[name] = token
 }
 
-// checkToken returns an error for a grant that was asked for when a token had been seen on
-// its name, and whose token is not above that.
+// checkToken returns an error if a grant has a token that is not greater than seen, the greatest
+// token on its name when it was requested.
 func checkToken(token, seen uint64) error {
 	if token == 0 || token > seen {
 		return nil

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// maxRepeats bounds how often a request is repeated at once.
+	// maxRepeats bounds how often try repeats a request at once.
 	maxRepeats = 5
-	// recallWithin is how long TryAcquire asks for a lease that may be kept, besides the time of four requests,
-	// but a second at most, before it takes it for held. If nobody uses it, its client gives it back in the time
-	// of two.
+	// recallWithin, and the time of four requests (at most a second), is how long TryAcquire asks again for a
+	// name whose lease may only be kept. A client that keeps an unused lease gives it back within two requests.
 	recallWithin = 100 * time.Millisecond
 )
 
 // TryAcquire asks for a lease once and waits for nobody. It does not overtake waiters. The error is
 //
-//   - a *driver.HeldError if the name is held, or a *driver.SlotsError if with another number of slots;
+//   - a *driver.HeldError if the name is held;
+//   - a *driver.SlotsError if it is held with another number of slots;
 //   - a *driver.ClosedError if the store grants nothing at present;
 //   - driver.ErrUnavailable if the store has certainly recorded nothing;
 //   - driver.ErrUncertain if the store may have recorded the lease, which the participant undoes;
-//   - the error of ctx, under the same rule.
+//   - the error of ctx, together with one of the last two.
 func (p *Participant) TryAcquire(ctx context.Context, req *driver.Request) (*Lease, error) {
 	ctx, stop, err := p.begin(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Participant) TryAcquire(ctx context.Context, req *driver.Request) (*Lea
 	return l, err
 }
 
-// mayBeKept reports whether a lease is in the way that its client may only keep.
+// mayBeKept reports whether the lease in the way may be one that its client only keeps.
 func mayBeKept(err error) bool {
 	if err == nil {
 		return false
@@ -59,7 +59,7 @@ func mayBeKept(err error) bool {
 	return errors.As(err, &held) && held.Info != nil && len(held.Info.Holders) == 1 && held.Info.Holders[0].Keeps
 }
 
-// try asks, and asks again at once if what was in the way has gone.
+// try asks once, and again at once if the store refuses without a holder or waiter in the way.
 func (p *Participant) try(ctx context.Context, req *driver.Request) (*Lease, error) {
 	a := p.attempt(req)
 	ans, err := a.ask(ctx, false)
@@ -67,7 +67,7 @@ func (p *Participant) try(ctx context.Context, req *driver.Request) (*Lease, err
 		if err != nil || ans.Granted || ans.Rank > 0 || len(ans.Holders) > 0 || ans.Closed > 0 {
 			break
 		}
-		ans, err = a.ask(ctx, false) // waiters that had gone were in the way
+		ans, err = a.ask(ctx, false) // the first request has removed waiters that had gone
 	}
 	switch {
 	case err != nil:
@@ -101,8 +101,8 @@ func infoOf(name string, holders []driver.Held) *driver.Info {
 	return info
 }
 
-// renamed returns a copy of req for another attempt, with a new id. The attempt before
-// may be about to be undone; that must not undo the new one.
+// renamed returns a copy of req for another attempt, with a new id: undoing the attempt
+// before, which may still go on, must not undo the new one.
 func renamed(req *driver.Request) *driver.Request {
 	again := *req
 	again.Lease = NewID()
@@ -111,15 +111,15 @@ func renamed(req *driver.Request) *driver.Request {
 
 var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// NewID returns an id for a lease: 20 random bytes, as Redis's page on distributed locks advises,
-// in letters and digits.
+// NewID returns an id for a lease: 20 random bytes, as the Redis documentation on distributed locks
+// advises, in letters and digits.
 func NewID() string {
 	var b [20]byte
 	rand.Read(b[:])
 	return idEncoding.EncodeToString(b[:])
 }
 
-// pauseFor waits for d, or until ctx ends, whose error it returns.
+// pauseFor waits for d. If ctx ends first, it returns the error of ctx.
 func pauseFor(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

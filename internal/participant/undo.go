@@ -15,13 +15,13 @@ const (
 	// RequestTimeout bounds a request that has no context of its own.
 	RequestTimeout = 5 * time.Second
 
-	// closeTimeout bounds the requests that are left after Stop, all together: what the store has not answered
-	// by then ends with its TTL. With what the store's Close takes that is some five seconds.
+	// closeTimeout bounds all requests after Stop together. Leases whose release has no answer by then end with
+	// their TTL. Together with the store's Close that makes about five seconds.
 	closeTimeout = 4 * time.Second
 )
 
-// Release gives the lease back. It uses the values of ctx only, and takes RequestTimeout at most. It returns
-// driver.ErrLost if the store had ended the lease. If the store does not answer, it returns that error, and the
+// Release gives the lease back. It uses only the values of ctx, and takes RequestTimeout at most. It returns
+// driver.ErrLost if the store had ended the lease. If the request fails, Release returns the error, and the
 // participant repeats the request in the background.
 func (l *Lease) Release(ctx context.Context) error {
 	err := l.end(l.p.Bounded(ctx))
@@ -31,7 +31,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// Discard gives the lease back in the background, or at once where a request costs nothing.
+// Discard gives the lease back, in the background unless the store is on this machine, where a request is short.
 func (l *Lease) Discard() {
 	if l.p.caps.CrossHost {
 		l.p.calls.Go(l.repeatEnd)
@@ -40,8 +40,8 @@ func (l *Lease) Discard() {
 	}
 }
 
-// repeatEnd ends a lease until the store has answered, for as long as the store may have something of it: two
-// TTLs, or for ever where leases do not expire. After Stop it makes one last attempt.
+// repeatEnd ends a lease. It repeats the request until the store answers, or until the store can have nothing left of
+// the lease: for two TTLs and at least a minute, or for ever if leases do not expire. After Stop it tries once more.
 func (l *Lease) repeatEnd() {
 	p, began := l.p, driver.Now()
 	for pause := minPause; ; pause = min(pause*2, maxPause) {
@@ -73,9 +73,9 @@ func (l *Lease) endAgain() error {
 	return l.end(ctx)
 }
 
-// Bounded returns a context with the values of ctx for a request that a caller waits for, whatever becomes of
-// ctx. It ends after RequestTimeout, or with what is left of closeTimeout. A store on this machine answers at
-// once, and needs no end.
+// Bounded returns a context with the values of ctx, for a request that goes on when ctx ends. It ends after
+// RequestTimeout, or after what is left of closeTimeout; for a store on this machine, which answers at once, it does
+// not end.
 func (p *Participant) Bounded(ctx context.Context) context.Context {
 	switch {
 	case p.caps.CrossHost:
@@ -92,8 +92,7 @@ type lentContext struct {
 	values          context.Context
 }
 
-// Lent returns a context with the values of one context and the end of another, whose
-// own values do not matter.
+// Lent returns a context with the values of one context and the end of another.
 func Lent(values, ends context.Context) context.Context {
 	if values == context.Background() {
 		return ends
@@ -101,8 +100,8 @@ func Lent(values, ends context.Context) context.Context {
 	return lentContext{ends, values}
 }
 
-// Value asks the context that ends first. Package context looks for a private value of
-// its own there; if it finds that, it makes children without a goroutine.
+// Value asks the context that ends first: package context finds a private value of its own there,
+// and then makes children without a goroutine.
 func (c lentContext) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v
@@ -110,30 +109,29 @@ func (c lentContext) Value(key any) any {
 	return c.values.Value(key)
 }
 
-// timeouts makes the contexts of requests whose callers set no end. A context for each
-// request would cost more than everything else in a release.
+// timeouts makes the contexts of requests whose callers set no end. Requests share them: a context
+// for each would cost more than everything else in a release.
 type timeouts struct {
 	mu     sync.Mutex // guards the fields below
 	ctx    context.Context
 	cancel context.CancelFunc
-	until  driver.Instant // when the next one is due
-	closed bool           // it is the last one
+	until  driver.Instant // requests share ctx until then
+	closed bool           // ctx is the last one
 }
 
-// next returns a context that ends RequestTimeout from now, or up to a tenth of it earlier:
-// for so long requests get the same one.
+// next returns a context that ends RequestTimeout from now, or up to a tenth of that earlier.
 func (t *timeouts) next() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := driver.Now(); !t.closed && now >= t.until {
-		// The context before ends by itself: requests may still use it.
+		// Requests may still use the last context. It ends by itself.
 		t.ctx, t.cancel = context.WithTimeout(context.Background(), RequestTimeout)
 		t.until = now.Add(RequestTimeout / 10)
 	}
 	return t.ctx
 }
 
-// close begins the last one, which ends closeTimeout from now.
+// close makes the last context, which ends closeTimeout from now.
 func (t *timeouts) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +139,7 @@ func (t *timeouts) close() {
 	t.closed = true
 }
 
-// stop frees the timer when no request is under way any more.
+// stop frees the timer. No request is under way.
 func (t *timeouts) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 // waiter is a call of Acquire that waits. Participant.mu guards it.
 type waiter struct {
 	number  uint64        // in the order in which they came
-	wake    chan struct{} // has room for one: something below has changed, or the lease is held; nil before it sleeps
+	wake    chan struct{} // with room for one: a field below has changed, or the lease is held; nil before the first sleep
 	now     bool          // look at once
 	free    time.Duration // look after this, if soon is set
 	soon    bool
-	lost    bool          // an event said that its grant was ended
-	granted *driver.Event // what hands the name over, until the waiter has decided
+	lost    bool          // an event said that its lease has ended
+	granted *driver.Event // hands the name over; nil once the waiter has decided what it is worth
 }
 
 func (w *waiter) poke() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // it has been woken already
 	}
 }
 
@@ -50,7 +50,7 @@ func (p *Participant) await(ctx context.Context, req *driver.Request, away *outa
 		f = &driver.Failure{Err: errAgain, Maybe: f.Maybe}
 	}
 	if ctx.Err() != nil && errors.Is(f.Err, context.Canceled) {
-		f.Err = ctx.Err() // not the error of the wait's context
+		f.Err = ctx.Err() // the caller's, not that of the wait
 	}
 	err := a.giveUp(*f)
 	if ctx.Err() != nil && err != errAgain {
@@ -59,14 +59,14 @@ func (p *Participant) await(ctx context.Context, req *driver.Request, away *outa
 	return nil, err
 }
 
-// firstSilence tells a first request without an answer, which takes longer, from a refused connection.
+// firstSilence tells a refused connection, which fails sooner, from a request without an answer.
 const firstSilence = time.Second
 
-// readyTimeout is how long a caller waits until it can hear events. Then it polls.
+// readyTimeout is how long a waiter waits for its subscription to events. After that it polls.
 const readyTimeout = time.Second
 
-// enter asks once, if events cannot be heard yet: a caller that need not wait needs none. Then it waits
-// until they can.
+// enter waits until events can be heard. Before that it asks once: a caller that is granted the name at once
+// needs no events.
 func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failure {
 	select {
 	case <-ready:
@@ -94,9 +94,9 @@ func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failur
 	return &driver.Failure{Err: l.p.usable(ctx)}
 }
 
-// wait looks until the name is granted. It goes on through every failure that may pass, until the store has
-// been silent for a whole TTL. Of a store that has never answered it returns the first failure, unless the
-// request may have been carried out: a repetition finds that out.
+// wait looks until the name is granted. It goes on after every failure that may pass, until the store has been
+// silent for a whole TTL. If the store has never answered, wait returns the first failure, unless the request
+// may have been carried out: then it repeats the request to find out.
 func (l *looks) wait(ctx context.Context) *driver.Failure {
 	for !l.isHeld() {
 		began := l.p.running.now()
@@ -125,17 +125,17 @@ func (l *looks) wait(ctx context.Context) *driver.Failure {
 	return nil
 }
 
-// looks are what a waiter has learnt from its looks.
+// looks is the state of a wait between its looks.
 type looks struct {
 	*attempt
-	patience    *patience // from the first answer that did not grant on
+	patience    *patience // nil before the first answer that did not grant
 	queued      bool
-	pause, idle time.Duration // the next ones, after a failure and at a name that is free and is not granted
+	pause, idle time.Duration // the next waits: after a failure, and at a name that is free but not granted
 	outage      *outage
 	refusal     refusal
 }
 
-// refused returns after which time to look again, after an answer that did not grant.
+// refused returns how long to wait before the next look, after an answer that did not grant.
 func (l *looks) refused(ans driver.Answer) time.Duration {
 	l.queued, l.pause, l.holders = l.p.caps.Queue, minPause, ans.Holders
 	l.refusal = refusal{}
@@ -143,17 +143,17 @@ func (l *looks) refused(ans driver.Answer) time.Duration {
 	next := l.p.next(ans)
 	if next > minIdle {
 		l.idle = minIdle
-	} else { // the name is free, and is not granted
+	} else { // the name is free but not granted
 		next, l.idle = l.idle, min(2*l.idle, pollFirst)
 	}
 	return next
 }
 
-// failed is refused for a request that was sent at a moment and has failed. It returns a failure that ends the
-// waiting.
+// failed returns how long to wait before the next look, after a request that was sent at sent and has failed. If the
+// failure ends the wait, failed returns it.
 func (l *looks) failed(ctx context.Context, sent moment, f driver.Failure) (time.Duration, *driver.Failure) {
 	now := l.p.running.now()
-	f.Passing = f.Passing || now.paused > sent.paused // the time of the request may have passed in the pause
+	f.Passing = f.Passing || now.paused > sent.paused // a pause of this process may have used up the time of the request
 	answered := !f.Silent && l.p.answered.Load()
 	if answered {
 		*l.outage = outage{}
@@ -172,14 +172,14 @@ func (l *looks) failed(ctx context.Context, sent moment, f driver.Failure) (time
 	} else if err := l.outage.failed(sent, now, bears, f.Err); err != nil {
 		return 0, &driver.Failure{Err: err, Maybe: f.Maybe || l.queued}
 	} else {
-		l.refusal = refusal{} // it may be over
+		l.refusal = refusal{} // the refusals may be over
 	}
 	next := l.pause/2 + l.p.spread(l.pause/2)
 	l.pause = min(2*l.pause, maxPause)
 	return next, nil
 }
 
-// ends returns why the waiting ends after a request that has failed and took a while, or nil.
+// ends returns the failure that ends the wait, after a request that failed with f and took so long, or nil.
 func (l *looks) ends(ctx context.Context, took time.Duration, f driver.Failure) *driver.Failure {
 	if f.Ended {
 		return &f
@@ -194,10 +194,10 @@ func (l *looks) ends(ctx context.Context, took time.Duration, f driver.Failure) 
 	case l.p.answered.Load(), f.Passing:
 		return nil
 	}
-	if f.Maybe { // a repetition finds out
+	if f.Maybe { // a repetition will show what has become of it
 		return nil
 	}
-	if f.Silent && took >= firstSilence { // else it was refused
+	if f.Silent && took >= firstSilence { // otherwise the connection was refused
 		f.Err = &driver.SilentError{For: took, Err: f.Err}
 	}
 	return &f
@@ -209,9 +209,10 @@ func (a *attempt) isHeld() bool {
 	return a.state == held
 }
 
-// look asks. It waits for the answer for no longer than the store may be silent. The first time it leaves that to a store
-// that sees to it, as a context costs more than the rest. It always does so if requests wait in the client: they would lose
-// their places there.
+// look asks the store, and waits for one TTL at most, because the store may be silent for no longer. Without that limit
+// it asks a store that has never answered, or that is on this machine; for the first time, one whose requests are
+// Bounded, because a context costs more than the rest; and always one that Paces its requests, because a request that
+// is given up loses its place in the client.
 func (a *attempt) look(ctx context.Context, again bool) (driver.Answer, error) {
 	if !a.p.answered.Load() || !a.p.caps.CrossHost || a.p.caps.Paces || !again && a.p.caps.Bounded {
 		return a.ask(ctx, a.p.caps.Queue)
