@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// Call is what a call asks for, beside its request to the store.
+// Call is what a call asks for, besides its request to the store.
 type Call struct {
 	Asked
 	Began     driver.Instant
@@ -23,13 +23,13 @@ type Call struct {
 type Asked struct {
 	Context context.Context // nil if no observer wants it
 	Kind    line.Kind
-	Waits   bool      // it is a call of Acquire, which the observer was told of
-	Behind  *Obstacle // nil if nobody traces
+	Waits   bool      // it is a call of Acquire, and the observer was called with Waiting
+	Behind  *Obstacle // nil without a trace
 }
 
-// Acquire waits until it has the lease. A lease beside an error was handed over in the instant in which the caller
-// gave up, and has been given back: the observer knows it. If ctx has ended, its error comes with a
-// *driver.HeldError or a *driver.ClosedError, if it is known what the call has waited for.
+// Acquire waits until it has the lease. If it returns both a lease and an error, the lease was handed over just when
+// the caller gave up, and has been given back; the observer was told. If ctx has ended, the error is also a
+// *driver.HeldError or a *driver.ClosedError, if the client knows what the call waited for.
 func (c *Client) Acquire(ctx context.Context, req *driver.Request, call Call) (*Lease, error) {
 	place, kept, err := c.join(req, call)
 	if kept != nil || err != nil {
@@ -43,12 +43,12 @@ func (c *Client) Acquire(ctx context.Context, req *driver.Request, call Call) (*
 		}
 		req = place.Of.req
 	}
-	defer c.answered(req.Name) // also if the store panics
+	defer c.answered(req.Name) // deferred, in case the store panics
 	if req.Lease == "" {
 		req.Lease = participant.NewID()
 	}
 	if call.Terms.Idle > 0 {
-		req.Keeps, req.Renewed = true, false // what is left of a claim is too little to be kept
+		req.Keeps, req.Renewed = true, false // a claim is too short to be kept
 	}
 	grant, err := c.store.Acquire(ctx, req)
 	if err != nil {
@@ -59,8 +59,8 @@ func (c *Client) Acquire(ctx context.Context, req *driver.Request, call Call) (*
 	return l, nil
 }
 
-// Waiters of this client stand in a line for each name. Package line decides whose turn
-// it is. A line exists while a call asks the store, or a lease is held exclusively.
+// For each name there is a line of the client's own waiters. Package line decides whose
+// turn it is. A line exists while a call asks the store, or a lease is held exclusively.
 // Client.mu guards it.
 type (
 	queue = line.Line[*Lease, *waiter]
@@ -69,16 +69,16 @@ type (
 
 type waiter struct {
 	name  string
-	lease string          // the id of req, if it has one before it has its turn
+	lease string          // the id in req, if there is one before its turn
 	holds []driver.Hold   // of req
-	req   *driver.Request // as it goes to the store
+	req   *driver.Request // for the store
 	call  Call
 	turn  chan *Lease // receives the lease, or nil: ask the store
 }
 
-// join lets a call in and puts it in the line for name. It returns the lease if one was
-// kept for the call, which has ended then; its place in the line; or nil if the caller is
-// to ask the store now.
+// join registers a call and puts it into the line for its name. It returns one of three: a
+// kept lease, with which the call ends; a place in the line; or nothing, and the caller
+// asks the store now.
 func (c *Client) join(req *driver.Request, call Call) (*place, *Lease, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +120,8 @@ func (c *Client) answered(name string) {
 	c.advance(name, ln)
 }
 
-// settle starts the renewals of l, which was just granted. An exclusive lease also
-// enters its line: callers that want one from now on wait for it.
+// settle starts the renewals of l, which was just granted. An exclusive lease becomes the
+// holder in its line: callers that come later wait for it.
 func (c *Client) settle(l *Lease) {
 	c.keep(l)
 	l.grant.remote.OnLost(func(err error) { l.grant.lose(trust.AsLost(err, driver.Gone)) })

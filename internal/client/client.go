@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client has the leases of a client of package pawl: the line of its own waiters, hand-over from one of them
-// to the next, renewals, loss, parked leases and Close. Package trust decides what may be believed of a lease, and
-// package line whose turn it is; this package carries that out. Package participant talks to the store.
+// Package client has the leases of a client of package pawl: the line of its own waiters, hand-over from one to the
+// next, renewals, loss, parked leases and Close. Package trust decides until when a lease is trusted, and package line
+// which waiter is next; this package carries that out. Package participant talks to the store.
 //
-// Package pawl adds what users see: names and options that are checked, contexts, errors and observers.
+// Package pawl adds what users see: it checks names and options, and has the contexts, errors and observers.
 package client
 
 import (
@@ -22,11 +22,11 @@ import (
 
 // Client has the leases of one client of a store.
 type Client struct {
-	// Locks are taken in this order: Client.mu, which guards the lines and the list of
-	// grants; grant.mu, which guard a grant and its leases; and those within sched,
-	// renewals, the observer, the participant and random, under which no other code is called.
-	// None is held during a request to the store, the cancelling of a context or a call
-	// of an observer, and no function returns with one held.
+	// The order of locks: Client.mu, which guards the lines and the list of grants; then
+	// grant.mu, which guards a grant and its leases; then the locks inside sched, renewals,
+	// the observer, the participant and random, which call no other code while they hold them.
+	// No lock is held during a request to the store, while a context is cancelled, or while a
+	// user's observer is called. No function returns with a lock held.
 
 	store     *participant.Participant // set before connected is
 	expires   bool                     // the store ends leases
@@ -37,7 +37,7 @@ type Client struct {
 	sched     *schedule.Schedule[*grant]
 	renewals  *schedule.Workers[*grant]
 	random    *random
-	measured  atomic.Bool // how long an answer takes, as the first grants took long
+	measured  atomic.Bool // measure has run, because a grant took long
 
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
@@ -47,7 +47,7 @@ type Client struct {
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	lines  map[string]*queue
-	grants *grant // the first in the list of those not given back yet
+	grants *grant // a list of the grants that have not been given back
 
 	ended    chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
@@ -60,11 +60,11 @@ type Config struct {
 	News     func(driver.News)
 	NotEnded func(error)
 	Wrap     func(op, name string, err error) error // makes an error for users
-	// Caller returns the holder that a call is on record as, and its context, if the observer wants that.
+	// Caller returns the holder for the record of a call, and the context of the call if the observer wants it.
 	Caller func(ctx context.Context) (*driver.Holder, context.Context)
 }
 
-// Observer hears what happens to leases. It must not block, and calls nothing of the client.
+// Observer hears what happens to leases. It must not block or call the client.
 type Observer interface {
 	Acquired(l *Lease, waited time.Duration)
 	Renewed(l *Lease, took, left, ttl time.Duration)
@@ -72,7 +72,7 @@ type Observer interface {
 	Lost(l *Lease, err error)
 	Released(l *Lease, err error)
 	Kept(l *Lease)                    // released, and kept for the next call
-	Answered(took, ttl time.Duration) // the store has, for leases of ttl
+	Answered(took, ttl time.Duration) // the store took so long to answer, which is long for leases of ttl
 }
 
 // New returns a client without a store.
@@ -85,8 +85,7 @@ func New(config Config) *Client {
 	}
 }
 
-// Use makes store the client's, which closes it. It is called once, before any other method but those that need no
-// store.
+// Use gives the client its store, which the client closes. It is called once, before each method that needs a store.
 func (c *Client) Use(store driver.Store) {
 	c.store = participant.New(store, participant.Options{
 		Random: c.random.another(), News: c.config.News, NotEnded: c.config.NotEnded,
@@ -131,7 +130,7 @@ func (c *Client) UntilClose(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { stop(); cancel() }
 }
 
-// Close gives all leases back, waits for what runs in the background, and closes the store. A second call waits for the
+// Close gives all leases back, waits for the work in the background, and closes the store. A second call waits for the
 // first and returns the same.
 func (c *Client) Close() error {
 	c.mu.Lock()
@@ -163,7 +162,7 @@ func (c *Client) end() error {
 	all := closing{begun: make(map[*Lease]bool)}
 	all.giveBack(c.allOpen())
 	<-calls
-	all.giveBack(c.allOpen()) // what they have left
+	all.giveBack(c.allOpen()) // leases that these calls have left
 	errs := all.wait()
 	c.sched.Stop()
 	c.renewals.Close()
@@ -175,16 +174,15 @@ func (c *Client) end() error {
 }
 
 const (
-	// closeGrace is how long Close gives the calls to end with ErrClosed, before it ends the
-	// leases, in whose contexts some of them wait.
+	// closeGrace is how long Close waits for calls to return ErrClosed before it ends the leases.
+	// Some calls wait in the contexts of these leases, and would return the end of a lease instead.
 	closeGrace = 100 * time.Millisecond
 
-	// maxCloseErrors bounds the leases whose errors Close returns.
+	// maxCloseErrors bounds how many errors of leases Close returns.
 	maxCloseErrors = 8
 )
 
-// closing gives back the leases that are still held, until closeTimeout is over. The others only
-// end here.
+// closing gives back the leases that are still held. The participant bounds the time.
 type closing struct {
 	begun map[*Lease]bool
 	wg    sync.WaitGroup
@@ -194,8 +192,8 @@ type closing struct {
 	more int
 }
 
-// giveBack begins to give back leases, all at a time: those that a part of the store does not
-// answer must not take the time of the others.
+// giveBack begins to give back all leases at once: if a part of the store does not answer, the other
+// leases must not wait for it.
 func (cl *closing) giveBack(leases []*Lease) {
 	for _, l := range leases {
 		if !cl.begun[l] {
@@ -207,7 +205,7 @@ func (cl *closing) giveBack(leases []*Lease) {
 
 func (cl *closing) release(l *Lease) {
 	for l.Holds() > 1 {
-		l.Release(context.Background()) // a hold fewer
+		l.Release(context.Background()) // takes one hold back
 	}
 	err := l.Release(context.Background())
 	if err == nil || errors.Is(err, driver.ErrLost) {
@@ -230,8 +228,8 @@ func (cl *closing) wait() []error {
 	return cl.errs
 }
 
-// allOpen returns the leases that have not been given back yet. Of a client that is closed
-// none is handed over, and none is added but by calls under way.
+// allOpen returns the leases that have not been given back. A closed client hands none over,
+// and only calls under way add some.
 func (c *Client) allOpen() []*Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()

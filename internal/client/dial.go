@@ -13,28 +13,28 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// link is how a client gets its store when it is used.
+// link connects a client to its store when the client is first used.
 type link struct {
-	open func(context.Context) (driver.Store, error) // nil if the store was given
+	open func(context.Context) (driver.Store, error) // nil if the store was given to New
 	mu   sync.Mutex                                  // taken before the locks of the client
-	dial *dial                                       // under way; nil if none is
+	dial *dial                                       // the attempt under way, or nil
 
-	// Only the dial under way uses these.
-	again    driver.Instant // before which the next one does not begin
+	// Only the attempt under way uses these.
+	again    driver.Instant // the next attempt begins then or later
 	refusals refusals
 }
 
-// Open makes the client connect by open when it is used.
+// Open makes the client call open when it is first used.
 func (c *Client) Open(open func(context.Context) (driver.Store, error)) { c.link.open = open }
 
 // dial is one attempt to connect.
 type dial struct {
-	done chan struct{} // closed when it has ended, with err
+	done chan struct{} // closed when the attempt has ended, and err is set
 	err  error
 }
 
-// Ready connects to the store unless that is done. Callers share an attempt, which goes on
-// when one of them gives up.
+// Ready connects to the store unless the client is connected. Callers share an attempt,
+// which goes on when one of them gives up.
 func (c *Client) Ready(ctx context.Context) error {
 	if c.Connected() {
 		return nil
@@ -50,8 +50,8 @@ func (c *Client) Ready(ctx context.Context) error {
 	}
 }
 
-// Reach is Ready for a call that waits: it goes on while the store answers and refuses to be used, as one does that is
-// reading its data from disk, and after a pause of the process, which is no silence of the store.
+// Reach is Ready for a call that waits. It tries again while the store answers but refuses requests, for example because
+// it loads its data, and after a pause of the process, which is no silence of the store.
 func (c *Client) Reach(ctx context.Context) error {
 	var refused error
 	for {
@@ -68,7 +68,7 @@ func (c *Client) Reach(ctx context.Context) error {
 	}
 }
 
-// refuses reports whether err says that the store has answered, and may stop refusing.
+// refuses reports whether err says that the store has answered, and may accept requests later.
 func refuses(err error) bool {
 	if err == nil {
 		return false
@@ -77,11 +77,11 @@ func refuses(err error) bool {
 	return !f.Silent && !f.Lasting
 }
 
-// refusals is how long a store has refused to be used.
+// refusals notes since when a store has refused attempts to connect.
 type refusals struct{ began, told driver.Instant }
 
-// tell reports whether the observer is to be told of the result of an attempt: after a second, and each minute, as of a
-// store that refuses later.
+// tell reports whether to tell the observer about an attempt that ended with err: after a second of refusals, and then
+// each minute.
 func (r *refusals) tell(began driver.Instant, err error) bool {
 	now := driver.Now()
 	switch {
@@ -98,7 +98,7 @@ func (r *refusals) tell(began driver.Instant, err error) bool {
 	return true
 }
 
-// dialOnce returns the attempt that is under way, or begins one.
+// dialOnce returns the attempt under way, or begins one.
 func (c *Client) dialOnce() *dial {
 	l := &c.link
 	l.mu.Lock()
@@ -118,15 +118,15 @@ func (c *Client) dialOnce() *dial {
 	return l.dial
 }
 
-// dialed returns an attempt that has ended.
+// dialed returns an attempt that has ended with err.
 func dialed(err error) *dial {
 	d := &dial{make(chan struct{}), err}
 	close(d.done)
 	return d
 }
 
-// redialEvery is how often a client tries to connect, at most. A refused connection fails at once, and a
-// caller that tries again and again must not make a new client of the store thousands of times.
+// redialEvery is the least time between two attempts. A refused connection fails at once, and a caller in a
+// loop must not open the store thousands of times.
 const redialEvery = 500 * time.Millisecond
 
 func (c *Client) connect(ctx context.Context) {
@@ -145,7 +145,7 @@ func (c *Client) connect(ctx context.Context) {
 	if err == nil {
 		c.Use(store)
 	} else if !errors.Is(err, driver.ErrUnavailable) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		err = fmt.Errorf("%w: %v", driver.ErrUnavailable, err) // not the end of the caller's context
+		err = fmt.Errorf("%w: %v", driver.ErrUnavailable, err) // hide a context error that is not the caller's
 	}
 	if l.refusals.tell(began, err) {
 		c.config.News(driver.News{Refused: err})

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// Downgrade ends an exclusive lease and returns a shared one, which the store puts in its place in one step.
+// Downgrade ends an exclusive lease and returns a shared one. The store replaces one by the other in one step.
 func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 	c := l.grant.client
 	ended := l.Ended()
@@ -35,7 +35,7 @@ func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 		return nil, err
 	}
 	back := errPanic
-	defer func() { l.gone(back) }() // also if a store panics: Close waits for this
+	defer func() { l.gone(back) }() // deferred, in case a store panics: Close waits for this
 	defer c.forget(l.grant)
 	holder, observed := c.config.Caller(ctx)
 	call := Call{Asked: Asked{Context: observed, Kind: line.Shared}, Began: driver.Now(), Terms: terms}
@@ -56,7 +56,7 @@ func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 	return shared, nil
 }
 
-// starts reports whether a call may begin that Close has to wait for.
+// starts registers a call that Close waits for. It reports false if the client is closed.
 func (c *Client) starts() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *Client) starts() bool {
 	return !c.closed
 }
 
-// lower ends the lease because a shared one comes in its place, and returns the terms of that.
+// lower ends the lease, and returns the terms of the shared one that replaces it.
 func (l *Lease) lower() (trust.Terms, error) {
 	l.grant.mu.Lock()
 	terms, ok := l.trust.Lower(driver.Now())

@@ -2,12 +2,12 @@
 
 package client
 
-// The methods in this file are for tests of package pawl: they bring about, or show, what cannot be seen from outside.
+// The methods in this file are for the tests of package pawl.
 
 // StopTimers stops the client's timers, as a suspend of the machine does.
 func (c *Client) StopTimers() { c.sched.Stop() }
 
-// HoldScheduler keeps the contexts of leases that end open, until the function that it returns is called.
+// HoldScheduler stops the scheduler from ending the contexts of leases, until release is called.
 func (c *Client) HoldScheduler() (release func()) { return c.sched.Hold() }
 
 // Lines returns how many names have a line.

@@ -11,20 +11,20 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// grant is a grant of the store. It goes from lease to lease. Package trust decides
-// what happens to it; this file carries that out.
+// grant is a grant of the store. One lease of this client after another has it, by
+// hand-over. Package trust decides what happens to it; this file carries that out.
 type grant struct {
 	client *Client
-	remote *participant.Lease // as the store knows it
+	remote *participant.Lease // the lease at the store
 	name   string
 	id     string
-	keeps  bool // the store tells if others want the name
+	keeps  bool // the store says when others want the name
 
 	prev, next *grant // in Client.grants, guarded by Client.mu
 	item       schedule.Item[*grant]
 
 	mu      sync.Mutex    // guards the fields below, and the fields of all its leases
-	present *Lease        // which has the grant now
+	present *Lease        // has the grant now
 	free    chan struct{} // closed when the request under way has ended; nil if nobody waits for that
 
 	first Lease
@@ -61,10 +61,9 @@ func (g *grant) wake(now driver.Instant) {
 	}
 }
 
-// carryOut records the consequences of an event and sets the time at which the grant
-// has to be woken. What may block or call back is left to tellLoss, which has to
-// follow. The caller holds g.mu, so that a later time does not overwrite an earlier
-// one.
+// carryOut records the consequences of an event, and sets the time of the next wake. The
+// caller holds g.mu, so that times are set in order, and then calls tellLoss for what may
+// block or call back.
 func (l *Lease) carryOut(do trust.Action, now driver.Instant) {
 	g := l.grant
 	switch {
@@ -77,8 +76,8 @@ func (l *Lease) carryOut(do trust.Action, now driver.Instant) {
 	g.client.sched.WakeAt(&g.item, l.trust.Due())
 }
 
-// tellLoss reports to contexts and observers that the lease has just been lost, if it
-// has.
+// tellLoss tells contexts and observers about a loss, if do says that the lease was just
+// lost.
 func (l *Lease) tellLoss(do trust.Action) {
 	if !do.Lost {
 		return
@@ -95,7 +94,7 @@ func (l *Lease) tellLoss(do trust.Action) {
 	}
 }
 
-// check loses the lease if its deadline has passed.
+// check ends the lease, as lost, if its deadline has passed.
 func (l *Lease) check() {
 	l.grant.mu.Lock()
 	lost := l.trust.Look(driver.Now())
@@ -144,16 +143,16 @@ func (l *Lease) end() bool {
 	return ended
 }
 
-// finish records the end of a lease. The caller holds grant.mu, and calls tell after
-// that.
+// finish records the end of a lease. The caller holds grant.mu, and then calls tell
+// without it.
 func (l *Lease) finish() {
 	if l.done != nil {
 		close(l.done)
 	}
 }
 
-// tell ends the contexts of a lease that has ended. No lock may be held: the contexts
-// ask the lease.
+// tell ends the contexts of a lease that has ended. The caller holds no lock, because the
+// contexts ask the lease.
 func (l *Lease) tell() {
 	l.grant.mu.Lock()
 	bound, cause := l.bound, l.trust.Ended()
@@ -171,8 +170,8 @@ func (l *Lease) ended() error {
 	return l.trust.Ended()
 }
 
-// handOver hands the grant over to the next waiter of the client if that is possible
-// without the store. It ends l then. It reports whether it did.
+// handOver ends l and hands its grant over to the next waiter of this client. It reports
+// false, and changes nothing, if that is not possible without the store.
 func (l *Lease) handOver() bool {
 	if !l.grant.reserves() || !l.grant.remote.Lives() {
 		return false
@@ -186,14 +185,14 @@ func (l *Lease) handOver() bool {
 	return true
 }
 
-// reserves reports whether the grant may go to another lease without the store.
+// reserves reports whether the grant has a reserved token for another lease.
 func (g *grant) reserves() bool {
 	left, _ := g.remote.Reserved()
 	return left > 0
 }
 
-// inherit takes the next waiter out of the line and makes its lease, if there is a
-// waiter that can take over the grant.
+// inherit takes the next waiter out of the line and makes its lease. It returns nil if no
+// waiter can take the grant over.
 func (l *Lease) inherit() (*waiter, *Lease) {
 	c := l.grant.client
 	c.mu.Lock()
@@ -211,14 +210,14 @@ func (l *Lease) inherit() (*waiter, *Lease) {
 		return nil, nil
 	}
 	ln.Inherit(p, heir)
-	c.advance(l.grant.name, ln) // a reader behind that waiter is the first now, and asks the store
+	c.advance(l.grant.name, ln) // a reader behind that waiter is first now, and asks the store
 	c.observer.Released(l, nil)
-	c.observer.Acquired(heir, heir.began.Sub(p.Of.call.Began)) // before a loss can be reported, see tellLoss
+	c.observer.Acquired(heir, heir.began.Sub(p.Of.call.Began)) // before tellLoss can report its loss
 	return p.Of, heir
 }
 
-// heir ends l and makes the lease that has the grant from then on. It returns nil if the
-// waiter needs a grant of its own.
+// heir ends l and makes the lease that has the grant next. It returns nil if the waiter
+// needs a grant of its own.
 func (l *Lease) heir(call Call) *Lease {
 	g := l.grant
 	now := driver.Now()
@@ -232,7 +231,7 @@ func (l *Lease) heir(call Call) *Lease {
 	g.present = h
 	l.finish()
 	if l.idle {
-		l.given = true // a Release that comes late has nothing to wait for
+		l.given = true // a late Release need not wait
 	}
 	g.client.sched.WakeAt(&g.item, t.Due())
 	return h

@@ -18,25 +18,25 @@ type Lease struct {
 	token driver.Token
 	began driver.Instant // when this client learned of the grant
 	asked Asked
-	// resting: nobody has the lease; it keeps the grant until MinHold is over.
+	// resting: parked. The lease has no holder, and keeps the grant until MinHold is over.
 	resting bool
-	// idle: the same, until a call of this client reuses the grant. reused: it was so before.
+	// idle: parked until a call of this client reuses the grant. reused: made from an idle lease.
 	idle, reused bool
 	returned     chan struct{} // of returnLater; guarded by Client.mu
 
 	// Guarded by grant.mu.
 	trust  trust.Lease
-	done   chan struct{} // nil if nobody has asked for it
+	done   chan struct{} // nil before the first call of Done
 	bound  map[Bound]struct{}
 	given  bool // Release has ended, with relErr
 	relErr error
 	back   chan struct{} // closed when given is set; nil if nobody waits for that
 }
 
-// Bound is what ends with a lease, such as a context.
+// Bound is something that ends with a lease, such as a context.
 type Bound interface{ End(cause error) }
 
-// Zero reports whether l is no lease that a call has returned.
+// Zero reports whether l is nil or the zero Lease.
 func (l *Lease) Zero() bool { return l == nil || l.grant == nil }
 
 // Client returns the client that has the lease.
@@ -57,7 +57,7 @@ func (l *Lease) Began() driver.Instant { return l.began }
 // Asked returns what the call asked for.
 func (l *Lease) Asked() Asked { return l.asked }
 
-// Reused reports whether the client had kept the grant, and has not asked the store.
+// Reused reports whether the client had kept the grant, so that the call needed no request.
 func (l *Lease) Reused() bool { return l.reused }
 
 // Done returns a channel that is closed when the lease has ended.
@@ -134,7 +134,7 @@ func (l *Lease) Bind(b Bound) bool {
 	return true
 }
 
-// Unbind ends what Bind has begun.
+// Unbind undoes Bind.
 func (l *Lease) Unbind(b Bound) {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
@@ -149,7 +149,7 @@ func (l *Lease) Guard(ctx context.Context, tx any) error {
 		return fmt.Errorf("this store is not a database whose transactions a lease can guard; send the Token with each write instead: %w", errors.ErrUnsupported)
 	case !guards:
 		return err
-	case err == nil && !l.keep(): // else the lease is not handed over without the store from now on
+	case err == nil && !l.keep(): // keep rules out a later hand-over without the store
 		if err = l.ended(); err == nil {
 			err = driver.ErrReleased
 		}
@@ -157,7 +157,7 @@ func (l *Lease) Guard(ctx context.Context, tx any) error {
 	return l.grant.remote.Guard(ctx, tx, err)
 }
 
-// Release gives the lease back, or hands it over, or parks it. Its errors are for users. A second call waits for the first
+// Release gives the lease back, hands it over, or parks it. Its errors are for users. A second call waits for the first
 // and returns the same.
 func (l *Lease) Release(ctx context.Context) error {
 	switch giving, back := l.letGo(); giving {
@@ -168,13 +168,13 @@ func (l *Lease) Release(ctx context.Context) error {
 		}
 		return nil
 	case trust.Again:
-		// Not a mutex: a call that waits here waits for the store, and a test in a
-		// bubble of fake time must be able to see that.
+		// A channel, not a mutex: the call waits for the store, and only a wait on a
+		// channel lets the fake time of a test go on.
 		<-back
 		return l.relErr
 	}
 	err := errPanic
-	defer func() { l.gone(err) }() // also if a store panics: Close waits for this
+	defer func() { l.gone(err) }() // deferred, in case a store panics: Close waits for this
 	if l.park(false) || l.handOver() || l.park(true) {
 		err = nil
 		return nil
@@ -190,11 +190,11 @@ func (l *Lease) release(ctx context.Context) error {
 	c := l.grant.client
 	l.check()
 	left := l.leaves()
-	// The lease ends here, before the request to the store. From now on no late renewal
-	// can revive it.
+	// The lease ends before the request to the store, so that no late renewal can revive
+	// it.
 	ended := l.end()
 	if !ended {
-		// The lease was lost, but the store may still have it: free the name for the
+		// The lease was lost, but the store may still have it: free the name for
 		// others.
 		_ = l.grant.remote.Release(ctx)
 		return l.wrap("release", l.ended())
@@ -209,7 +209,7 @@ func (l *Lease) release(ctx context.Context) error {
 		err = l.wrap("release", err)
 	}
 	c.leave(l)
-	if !l.idle { // else it was released before
+	if !l.idle { // the release of an idle lease was reported before
 		c.observer.Released(l, err)
 	}
 	return err
@@ -219,8 +219,8 @@ func (l *Lease) wrap(op string, err error) error {
 	return l.grant.client.config.Wrap(op, l.grant.name, err)
 }
 
-// letGo takes back one hold. If another call releases the lease already, it also
-// returns a channel that is closed when that call has ended.
+// letGo takes one hold back. If another call is releasing the lease, letGo also returns a
+// channel that is closed when that call has ended.
 func (l *Lease) letGo() (trust.Giving, <-chan struct{}) {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
@@ -244,8 +244,7 @@ func (l *Lease) gone(err error) {
 	}
 }
 
-// keep makes sure that the grant is not handed over. It reports false if the lease has
-// ended.
+// keep rules out that the grant is handed over. It reports false if the lease has ended.
 func (l *Lease) keep() bool {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()

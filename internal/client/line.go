@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl/internal/line"
 )
 
-// maxPlace is the largest place in a line that is counted.
+// maxPlace bounds the counting of places in a line.
 const maxPlace = 1000
 
-// wait waits in the line. It returns the lease that was handed over, or nil if
-// the caller has to ask the store. A lease beside an error was handed over in the
-// instant in which the caller gave up, and has been given back.
+// wait waits in the line. It returns the lease that was handed over, or nil if the
+// caller must ask the store. If it returns both a lease and an error, the lease was
+// handed over just when the caller gave up, and has been given back.
 func (c *Client) wait(ctx context.Context, p *place) (*Lease, error) {
 	select {
 	case l := <-p.Of.turn:
@@ -30,7 +30,7 @@ func (c *Client) wait(ctx context.Context, p *place) (*Lease, error) {
 	var given *Lease
 	called, why := c.quit(p)
 	if called {
-		// The waiter was called in the same instant. Give the turn back.
+		// The line called the waiter at the same time. Give the turn back.
 		given = c.decline(ctx, p.Of.name, <-p.Of.turn)
 	}
 	if ctx.Err() != nil && why != nil {
@@ -49,8 +49,8 @@ func (c *Client) over(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// decline gives back what a waiter got in the instant in which it gave up, and returns
-// the lease that was, or nil.
+// decline gives back the lease or the turn that a waiter got just when it gave up, and
+// returns the lease, or nil.
 func (c *Client) decline(ctx context.Context, name string, l *Lease) *Lease {
 	if l == nil {
 		c.answered(name)
@@ -70,23 +70,22 @@ func (c *Client) leave(l *Lease) {
 	}
 }
 
-// leaveLine takes a waiter that gives up out of its line. It returns how many were
-// ahead of the waiter and who has the name, or false if the waiter had been called
-// before.
+// leaveLine takes a waiter that gives up out of its line. It returns how many waiters
+// were ahead and which lease has the name, or false if the line has called the waiter.
 func (c *Client) leaveLine(p *place) (ahead int, holder *Lease, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ln := c.lines[p.Of.name] // nil if the waiter was called long ago
+	ln := c.lines[p.Of.name] // may be nil if the line has called the waiter
 	if ahead, ok = ln.Quit(p, maxPlace); !ok {
 		return 0, nil, false
 	}
 	holder = ln.Holder()
-	c.advance(p.Of.name, ln) // it may have been in the way
+	c.advance(p.Of.name, ln) // the waiter may have been in the way of others
 	return ahead, holder, true
 }
 
-// quit takes a waiter whose context has ended out of its line and returns what it has
-// waited for. It does nothing if the line has called the waiter in the same instant.
+// quit takes a waiter whose context has ended out of its line, and returns what it waited
+// for. If the line has called the waiter at the same time, quit changes nothing.
 func (c *Client) quit(p *place) (called bool, why error) {
 	ahead, holder, ok := c.leaveLine(p)
 	if !ok {
@@ -102,8 +101,8 @@ func (c *Client) quit(p *place) (called bool, why error) {
 		if !ok {
 			return false, why
 		}
-		held = *seen // a copy: other calls share what was seen
-		ahead++      // the call that stands in the store's queue for this line
+		held = *seen // a copy, because other calls share the answer
+		ahead++      // the call that is in the store's queue for this line
 	}
 	if held.Place > 0 && ahead < maxPlace {
 		held.Place += ahead
@@ -111,8 +110,8 @@ func (c *Client) quit(p *place) (called bool, why error) {
 	return false, &held
 }
 
-// advance tells those whose turn it is to ask the store, and removes a line in which
-// nothing is left. The caller holds Client.mu.
+// advance lets the waiters whose turn it is ask the store, and removes an empty line. The
+// caller holds Client.mu.
 func (c *Client) advance(name string, ln *queue) {
 	for p := ln.Next(); p != nil; p = ln.Next() {
 		p.Of.turn <- nil

@@ -21,15 +21,15 @@ type Obstacle struct {
 // obstacleAfter is longer than a hand-off takes.
 const obstacleAfter = 50 * time.Millisecond
 
-// FindObstacle asks the store once what is in the way, if the call waits for longer than a hand-off
-// takes. The caller has to call Stop.
+// FindObstacle asks the store once which lease is in the way, if the call waits for longer than a
+// hand-off takes. The caller must call Stop.
 func (c *Client) FindObstacle(name string) *Obstacle {
 	o := new(Obstacle)
 	o.timer = time.AfterFunc(obstacleAfter+c.random.spread(obstacleAfter/10), func() {
 		if o.over.Load() {
 			return
 		}
-		c.Go(func(ctx context.Context) { // which Close waits for
+		c.Go(func(ctx context.Context) { // Close waits for it
 			ctx, cancel := context.WithTimeout(ctx, participant.RequestTimeout)
 			defer cancel()
 			if info, err := c.store.Inspect(ctx, name); err == nil && len(info.Holders) > 0 {

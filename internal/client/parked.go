@@ -19,8 +19,8 @@ func (l *Lease) Forgo() {
 	l.trust.Forgo()
 }
 
-// park ends l, which is being released, and keeps its grant as a lease that nobody has: until its MinHold is over or,
-// if idle is set, for the next call of this client. It reports whether it did. Waiters of this client see that lease as
+// park ends l, which is being released, and keeps its grant in a parked lease, which has no holder: until MinHold is
+// over or, if idle is set, for the next call of this client. It reports whether it did. In the line the parked lease is
 // the holder.
 func (l *Lease) park(idle bool) bool {
 	if !l.parks(idle) {
@@ -35,7 +35,7 @@ func (l *Lease) parks(idle bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ln := c.lines[g.name]
-	if c.closed || idle && (ln == nil || !ln.Quiet(l) || !g.reserves()) { // Close gives it back, or waiters come first
+	if c.closed || idle && (ln == nil || !ln.Quiet(l) || !g.reserves()) { // Close gives it back; waiters come first
 		return false
 	}
 	parked := l.parked(idle)
@@ -57,7 +57,7 @@ func (l *Lease) parked(idle bool) *Lease {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !l.trust.Parks() {
-		return nil // without a look at the clock
+		return nil // reading the clock costs more than all of this
 	}
 	now, t, ok := driver.Now(), trust.Lease{}, false
 	if idle {
@@ -75,16 +75,16 @@ func (l *Lease) parked(idle bool) *Lease {
 	return parked
 }
 
-// leaves reports whether l, which is being released because the client is closed, is left
-// to the store: its MinHold is not over, and the store ends it by itself.
+// leaves reports whether Close leaves l to the store: its MinHold is not over, and the
+// store ends leases by itself.
 func (l *Lease) leaves() bool {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	return l.grant.client.expires && l.trust.Early(driver.Now())
 }
 
-// prolong makes the store keep the grant of l for what is left of MinHold, as nobody will renew
-// it any more.
+// prolong makes the store keep the grant of l for the rest of MinHold, because the client will
+// not renew it again.
 func (l *Lease) prolong(ctx context.Context) error {
 	l.grant.mu.Lock()
 	left, ttl := l.trust.Short(driver.Now())
@@ -97,7 +97,7 @@ func (l *Lease) prolong(ctx context.Context) error {
 		return err
 	}
 	kept := ttl
-	// It may be too long for the store.
+	// The rest may be longer than the store's MaxTTL.
 	if info, no := l.grant.client.store.Describe(ctx); no == nil && ttl < info.MaxTTL && info.MaxTTL < left {
 		if _, no := l.grant.remote.Renew(ctx, info.MaxTTL); no == nil {
 			kept = info.MaxTTL
@@ -107,8 +107,8 @@ func (l *Lease) prolong(ctx context.Context) error {
 		driver.ForPeople(left), driver.ForPeople(kept), err)
 }
 
-// restOver gives l back in the background, whose rest is over or which was lost. Close does
-// so if it has begun.
+// restOver gives back a parked lease in the background, because its MinHold is over or it was
+// lost. A closed client leaves that to Close.
 func (l *Lease) restOver() {
 	c := l.grant.client
 	c.mu.Lock()
@@ -125,15 +125,15 @@ func (c *Client) returnLater(l *Lease) <-chan struct{} {
 		l.returned = make(chan struct{})
 		c.background.Go(func() {
 			defer close(l.returned)
-			// The Observer learns of an error, and the client repeats the request.
+			// The observer hears an error, and the client repeats the request.
 			_ = l.Release(context.Background())
 		})
 	}
 	return l.returned
 }
 
-// reuse returns the lease of a call for a name that is kept, or nil. The caller holds
-// Client.mu, and the client is not closed.
+// reuse returns a lease for a call from an idle one, or nil. The caller holds Client.mu, and
+// the client is not closed.
 func (c *Client) reuse(ln *queue, call Call) *Lease {
 	idle := ln.Holder()
 	if idle == nil || !idle.idle || call.Kind != line.Exclusive || !ln.Quiet(idle) || !idle.grant.reserves() {
@@ -148,7 +148,7 @@ func (c *Client) reuse(ln *queue, call Call) *Lease {
 	return l
 }
 
-// heed makes the client give l's grant back when others want it.
+// heed makes the client give the grant of l back when others want it and nobody uses it.
 func (c *Client) heed(l *Lease) {
 	if !l.grant.keeps {
 		return
@@ -163,8 +163,8 @@ func (c *Client) heed(l *Lease) {
 	})
 }
 
-// wanted notes that others want the name. It returns the lease that has the grant if nobody
-// uses it.
+// wanted notes that others want the name. It returns the lease that has the grant, if it is
+// idle.
 func (g *grant) wanted() *Lease {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,7 +174,7 @@ func (g *grant) wanted() *Lease {
 	return nil
 }
 
-// ShowIdle marks in info the lease that this client keeps and does not use.
+// ShowIdle sets Idle in info for the lease that this client keeps.
 func (c *Client) ShowIdle(info *driver.Info) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,7 +28,7 @@ func newRandom(h *driver.Holder) *random {
 	return &random{seed: seed, source: rand.New(rand.NewPCG(seed, uint64(time.Now().UnixNano())))}
 }
 
-// another returns a source of its own for the client's half of the store.
+// another returns a source of its own for the participant.
 func (r *random) another() rand.Source { return rand.NewPCG(^r.seed, uint64(time.Now().UnixNano())) }
 
 // chance returns a random number in [0, 1).

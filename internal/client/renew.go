@@ -10,16 +10,16 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// maxRenewals bounds the number of a client's renewals that are under way at a time. A part of the store that hangs has two
-// of them for each of its leases, and must leave places to the others.
+// maxRenewals bounds a client's renewals under way. A part of the store that hangs occupies two for each of its leases,
+// and must leave places for the leases of the other parts.
 const maxRenewals = 8192
 
-// RoundTrips is how many of the store's answers a TTL should have room for: a renewal falls due when a third
-// of it is over, may take two requests, and should be there before the second third is over.
+// RoundTrips is how many round trips a TTL should have room for. A renewal is due after a third of the TTL,
+// may take two requests, and should be confirmed before two thirds are over.
 const RoundTrips = 6
 
-// measure warns, once for a client, if an answer takes too long for leases of ttl. It asks for one, as what
-// a grant took may have been spent on a connection, or in a queue.
+// measure warns, once for a client, if the store answers too slowly for leases of ttl. It measures one request,
+// because a slow grant may have waited for a connection or in a queue.
 func (c *Client) measure(name string, ttl time.Duration) {
 	if !c.store.Caps().Shows || c.measured.Swap(true) {
 		return
@@ -35,8 +35,9 @@ func (c *Client) measure(name string, ttl time.Duration) {
 	})
 }
 
-// renew makes one attempt to renew, for the lease that has the grant. One that fails is
-// repeated until the deadline; beside one that has no answer yet there may be another.
+// renew makes one attempt to renew the grant, for the lease that has it. Package trust
+// repeats an attempt that fails until the deadline, and begins a second one beside an
+// attempt without an answer.
 func (g *grant) renew() {
 	g.mu.Lock()
 	l := g.present
@@ -46,7 +47,7 @@ func (g *grant) renew() {
 	}
 	g.mu.Unlock()
 	if ok {
-		_ = l.ask(g.client.ctx, req) // the lease has recorded the error
+		_ = l.ask(g.client.ctx, req) // the lease records the error
 	}
 }
 
@@ -76,8 +77,8 @@ func (l *Lease) giveUp() {
 	}
 }
 
-// ask sends a request that has begun. The answer goes to the lease that has the grant
-// by then.
+// ask sends a renewal that has begun. The lease that has the grant when the answer comes
+// gets it.
 func (l *Lease) ask(ctx context.Context, req trust.Request) error {
 	timed, cancel := context.WithTimeout(ctx, req.Timeout)
 	defer cancel()
@@ -92,7 +93,7 @@ func (l *Lease) ask(ctx context.Context, req trust.Request) error {
 	return err
 }
 
-// answered ends a request of asker and returns the lease that got the answer.
+// answered ends a request of asker, and returns the lease that got the answer.
 func (g *grant) answered(asker *Lease, a trust.Answer) (*Lease, trust.Action) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

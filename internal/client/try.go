@@ -50,15 +50,16 @@ func (c *Client) TryAcquire(ctx context.Context, req *driver.Request, call Call)
 	return l, nil
 }
 
-// inClient is what this client has of a name.
+// inClient is what this client knows about a name.
 type inClient struct {
-	kept, mine *Lease          // for this call; the holder in the line
-	returned   <-chan struct{} // closed when a kept lease that does not fit has been given back
-	waiting    bool
+	kept     *Lease          // a lease for this call, made from an idle one
+	mine     *Lease          // the holder in the line
+	returned <-chan struct{} // closed when an idle lease that does not fit the call has been given back
+	waiting  bool            // goroutines of this client wait for the name
 }
 
-// enter lets a call in that does not wait. The caller has to call calls.Done unless it returns
-// an error.
+// enter registers a call that does not wait. The caller must call calls.Done unless enter returns an
+// error.
 func (c *Client) enter(name string, call Call) (here inClient, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,15 +69,15 @@ func (c *Client) enter(name string, call Call) (here inClient, err error) {
 	c.calls.Add(1)
 	if ln := c.lines[name]; ln != nil {
 		here.kept, here.mine, here.waiting = c.reuse(ln, call), ln.Holder(), ln.Waiting()
-		if here.kept == nil && here.mine != nil && here.mine.idle { // and it does not fit
+		if here.kept == nil && here.mine != nil && here.mine.idle { // it does not fit the call
 			here.returned = c.returnLater(here.mine)
 		}
 	}
 	return here, nil
 }
 
-// heldBefore returns the error of a call that must not overtake the waiters of this
-// client. It names the holder if the store tells it.
+// heldBefore returns the error of a call that must not overtake this client's waiters. It
+// names the holder if the store says who that is.
 func (c *Client) heldBefore(ctx context.Context, name string) error {
 	held := &driver.HeldError{}
 	held.Info, _ = c.store.Inspect(ctx, name)
@@ -86,7 +87,7 @@ func (c *Client) heldBefore(ctx context.Context, name string) error {
 	return held
 }
 
-// heldError describes the lease as somebody else would see it.
+// heldError describes the lease as the store shows it to others.
 func (l *Lease) heldError() *driver.HeldError {
 	held := driver.Held{Holder: *l.grant.client.config.Holder, Lease: l.grant.id, Token: l.token}
 	switch k := l.asked.Kind; {
@@ -99,10 +100,9 @@ func (l *Lease) heldError() *driver.HeldError {
 	return &driver.HeldError{Info: &driver.Info{Name: l.grant.name, Token: held.Token, Holders: []driver.Held{held}}}
 }
 
-// Again serves a call that is made under the context of l, on the same name. It returns
-// l with one more hold, or an error if it cannot add one: the caller would wait for
-// itself or, behind a writer, for a waiter that waits for the caller. It returns
-// neither if l has just ended.
+// Again serves a call for the same name under the context of l. It returns l with one
+// more hold, or an error if it cannot add one: the caller would wait for itself, or behind
+// a writer that waits for the caller. It returns neither if l has just ended.
 func (l *Lease) Again(call Call) (*Lease, error) {
 	k, mine := call.Kind, l.asked.Kind
 	serves := k == mine || k == line.Shared && mine == line.Exclusive
