@@ -17,26 +17,22 @@ func (l *lease) waits() driver.Answer {
 	return driver.Answer{Rank: 1, Free: -1, Again: max(l.backing.due().Sub(driver.Now()), time.Millisecond), Session: l.s}
 }
 
-// join grants the name if no key is in the way. Otherwise it puts the keys of the lease at the end of the queue, unless
-// they exist, and watches the last key before them. It can be repeated after a lost answer. The transaction has the puts
-// twice, as reading the last key of an empty queue takes longer.
+// join puts the keys of the lease at the end of the queue, unless they exist. It grants the name if no key is in the way.
+// Otherwise it watches the last key before them. It can be repeated after a lost answer.
 //
 // join does not look: if a look fails, its caller must know that the lease is in the queue.
 func (l *lease) join(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	from, to := l.place.rivals(req)
 	last := clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
-	resp, err := l.commit(ctx, l.unrivalled(req, 0), l.puts(), clientv3.OpTxn([]clientv3.Cmp{l.absent()},
-		append([]clientv3.Op{last}, l.puts()...), []clientv3.Op{clientv3.OpGet(l.key, clientv3.WithKeysOnly())}))
+	resp, err := l.commit(ctx, []clientv3.Cmp{l.absent()}, append([]clientv3.Op{last}, l.puts()...), clientv3.OpGet(l.key, clientv3.WithKeysOnly()))
 	if err != nil {
 		return driver.Answer{}, err
 	}
-	rev := resp.Header.Revision
-	if resp.Succeeded {
+	rev, kvs := resp.Header.Revision, resp.Responses[0].GetResponseRange().Kvs
+	if resp.Succeeded && len(kvs) == 0 {
 		return l.won(ctx, req, resp.Header, rev)
 	}
-	queued := resp.Responses[0].GetResponseTxn()
-	kvs := queued.Responses[0].GetResponseRange().Kvs
-	if !queued.Succeeded { // the key is there: the join was carried out before
+	if !resp.Succeeded { // the key is there: the join was carried out before
 		rev, kvs = kvs[0].CreateRevision, nil
 	}
 	if err := l.placed(ctx, rev); err != nil {
