@@ -28,11 +28,12 @@ type pool struct {
 	ctx     context.Context
 	slots   chan struct{} // an element for each connection in use
 	dials   chan struct{} // an element for each connection that is made
-	handed  chan *conn    // from keep to connect
+	more    chan struct{} // an element for each connection that has become idle, unless it is full
 	took    atomic.Int64  // what the last answer took, in ns
 
 	mu     sync.Mutex
 	idle   []*conn
+	used   int            // connections that are not idle
 	broken driver.Instant // connections made until then are not used again
 }
 
@@ -51,7 +52,7 @@ type conn struct {
 func newPool(ctx context.Context, config *pgconn.Config, n int, timeout time.Duration, check func(run) error) *pool {
 	return &pool{
 		ctx: ctx, config: config.Copy(), timeout: timeout, check: check,
-		slots: make(chan struct{}, n), dials: make(chan struct{}, n), handed: make(chan *conn),
+		slots: make(chan struct{}, n), dials: make(chan struct{}, n), more: make(chan struct{}, n),
 	}
 }
 
@@ -132,76 +133,68 @@ const lookAtServer = `SELECT pg_catalog.pg_backend_pid(), r.only, c.system_ident
 
 var errReplica = errors.New("read only connection")
 
-// get returns a connection for the caller alone, until put.
+// get returns a connection for the caller alone, until put. If none is idle, it makes one, and takes the first that is
+// idle then: on a slow link a new one takes two round trips, and another request may put its own back earlier.
 func (p *pool) get(ctx context.Context) (*conn, error) {
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, &driver.Failure{Err: ctx.Err()}
 	}
-	for c := p.pop(); c != nil; c = p.pop() {
-		if c.alive(ctx) {
+	made := make(chan error, 1)
+	for dials := p.dials; ; {
+		c := p.pop(ctx)
+		if c != nil {
 			return c, nil
 		}
-		p.drop(c.made)
-		c.end()
-	}
-	c, err := p.connect(ctx)
-	if err != nil {
-		<-p.slots
-	}
-	return c, err
-}
-
-// connect returns a new connection, or one that is put back earlier. On a slow link a new one takes two round
-// trips, so it is made to the end, for the next request.
-func (p *pool) connect(ctx context.Context) (*conn, error) {
-	type result struct {
-		c   *conn
-		err error
-	}
-	made := make(chan result, 1)
-	leave := func() {}
-	for dials := p.dials; ; {
+		var failed error
 		select {
 		case dials <- struct{}{}:
-			dials, leave = nil, func() {
-				if r := <-made; r.err == nil {
-					p.keep(r.c, true)
-				}
-			}
-			go func() {
-				c, err := p.dial(p.ctx, p.config, nil)
-				<-p.dials
-				made <- result{c, err}
-			}()
-		case r := <-made:
-			if r.err != nil {
-				return nil, dialFailure(r.err)
-			}
-			return r.c, nil
-		case c := <-p.handed:
-			if c.alive(ctx) {
-				go leave()
-				return c, nil
-			}
-			p.drop(c.made)
-			c.end()
+			dials = nil
+			go func() { made <- p.connect() }()
+		case err := <-made:
+			failed, dials = err, p.dials // if it was well, another request was quicker
+		case <-p.more:
 		case <-ctx.Done():
-			go leave()
-			return nil, &driver.Failure{Err: ctx.Err()}
+			failed = &driver.Failure{Err: ctx.Err()}
+		}
+		if failed != nil {
+			<-p.slots
+			return nil, failed
 		}
 	}
+}
+
+// connect makes an idle connection. It goes on when the request that needs it has given up.
+func (p *pool) connect() error {
+	c, err := p.dial(p.ctx, p.config, nil)
+	<-p.dials
+	if err != nil {
+		return dialFailure(err)
+	}
+	p.keep(c, 0)
+	return nil
 }
 
 // pop returns the idle connection that was used last, or nil.
-func (p *pool) pop() (c *conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if last := len(p.idle) - 1; last >= 0 {
-		c, p.idle = p.idle[last], p.idle[:last]
+func (p *pool) pop(ctx context.Context) *conn {
+	for {
+		p.mu.Lock()
+		last := len(p.idle) - 1
+		if last < 0 {
+			p.mu.Unlock()
+			return nil
+		}
+		c := p.idle[last]
+		p.idle = p.idle[:last]
+		p.used++
+		p.mu.Unlock()
+		if c.alive(ctx) {
+			return c
+		}
+		p.drop(c.made)
+		p.keep(c, 1)
 	}
-	return c
 }
 
 // put returns a connection to the pool. A bad one takes those of its age and older along.
@@ -209,28 +202,27 @@ func (p *pool) put(c *conn, good bool) {
 	if !good {
 		p.drop(c.made)
 	}
-	p.keep(c, false)
+	c.put = driver.Now()
+	p.keep(c, 1)
 	<-p.slots
 }
 
-// keep hands a connection to a request that connects, or keeps it idle. It closes one that is too old, or is one
-// too many.
-func (p *pool) keep(c *conn, more bool) {
+// keep makes a connection idle. It closes one that is too old, or is one too many. was is 1 for one that was in use.
+func (p *pool) keep(c *conn, was int) {
 	p.mu.Lock()
-	good := c.made > p.broken
+	p.used -= was
+	good := c.made > p.broken && len(p.idle)+p.used < cap(p.slots)
 	if good {
-		c.put = driver.Now()
-		select {
-		case p.handed <- c:
-		default:
-			if good = !more || len(p.idle)+len(p.slots) < cap(p.slots); good {
-				p.idle = append(p.idle, c)
-			}
-		}
+		p.idle = append(p.idle, c)
 	}
 	p.mu.Unlock()
 	if !good {
 		c.end()
+		return
+	}
+	select {
+	case p.more <- struct{}{}:
+	default:
 	}
 }
 
@@ -261,7 +253,7 @@ func (c *conn) alive(ctx context.Context) bool {
 	if something, ok := peek(c.Conn()); ok {
 		return !something
 	}
-	return driver.Now().Sub(c.put) < pingAfter || c.Ping(ctx) == nil
+	return driver.Now().Sub(max(c.made, c.put)) < pingAfter || c.Ping(ctx) == nil
 }
 
 // end closes a connection and does not wait for the server.

@@ -53,7 +53,7 @@ func TestConnectionIsHanded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for idle := pool.pop(); idle != nil; idle = pool.pop() {
+	for idle := pool.pop(t.Context()); idle != nil; idle = pool.pop(t.Context()) {
 		idle.end()
 	}
 	renewed := make(chan error, 1)
