@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -85,12 +84,10 @@ type change struct {
 	errs map[string]error
 	now  entry // what the old nodes serve: the latest generation
 	next nodeSet
-
-	named map[string]string // the ids that new nodes have had, by address: they may lose their data
 }
 
 func newChange(ctx context.Context, conf Change) (*change, error) {
-	c := &change{Change: conf, nodes: make(map[string]*redisNode), named: make(map[string]string)}
+	c := &change{Change: conf, nodes: make(map[string]*redisNode)}
 	if c.Say == nil {
 		c.Say = func(string) {}
 	}
@@ -217,7 +214,7 @@ func (c *change) idOf(addr string) string {
 	if e := c.seen[addr]; e.self != "" && (e.state == isNew || e.state == isJoining || e.store == c.now.store) {
 		return e.self
 	}
-	return cmp.Or(c.now.idAt(addr), c.idBefore(addr), c.idAfter(addr), c.named[addr])
+	return cmp.Or(c.now.idAt(addr), c.idBefore(addr), c.idAfter(addr))
 }
 
 // idBefore returns the id of a node in the latest generation that knows its address: of the old nodes, once one is open
@@ -280,7 +277,6 @@ func (c *change) prepare(ctx context.Context) error {
 			return fmt.Errorf("%s is the same node as another one: name each node once", a)
 		}
 		ids = append(ids, id)
-		c.named[a] = id
 	}
 	c.next = newSet(c.quor[1], ids)
 	return nil
@@ -374,10 +370,7 @@ func (c *change) other(addr string, e entry) error {
 		ErrOtherChange, addr, strings.Join(e.addrN, ", "), e.by)
 }
 
-// hadLost begins the mark of a node that had lost its record, and may have been open for the new set before.
-const hadLost = "lost-"
-
-// mark closes all nodes that are not closed for this change, and returns the marks by address.
+// mark closes all nodes whose record gives way, and returns the marks of this change by address.
 func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) map[string]string {
 	addrN := c.addrsOf(next)
 	ids := make(map[string]string)
@@ -389,13 +382,10 @@ func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) 
 		switch {
 		case err != nil, ids[addr] == "":
 			return is, err
-		case is.founded() && (is.store != c.now.store || is.gen > c.now.gen), is.state == isClosed && !over(is):
+		case is.founded() && (is.store != c.now.store || !over(is)):
 		default:
 			e := c.now.as(ids[addr])
 			e.state, e.mark, e.next, e.addrN, e.by = isClosed, strings.ToLower(rand.Text()[:10]), next, addrN, c.by
-			if is.raw == "" || strings.HasPrefix(is.mark, hadLost) {
-				e.mark = hadLost + e.mark
-			}
 			if is, err = c.put(ctx, n, is, e); err != nil {
 				return is, err
 			}
@@ -432,15 +422,15 @@ func unchanged(addrs []string, before, after map[string]string) (n int) {
 
 // drain closes the nodes, and waits. It reports whether too few of the old nodes have stayed closed.
 func (c *change) drain(ctx context.Context) (again bool, err error) {
-	mine := func(e entry) bool { return e.gen < c.now.gen } // of a change that was before
-	before := c.mark(ctx, c.next, mine)
+	over := func(e entry) bool { return e.gen < c.now.gen || e.gen == c.now.gen && e.state == isOpen }
+	before := c.mark(ctx, c.next, over)
 	if err := c.closed(before); err != nil {
 		return false, err
 	}
 	if err := c.wait(ctx, "closed "+strings.Join(c.now.addrs, ", ")); err != nil {
 		return false, err
 	}
-	after := c.mark(ctx, c.next, mine)
+	after := c.mark(ctx, c.next, over)
 	for _, e := range c.seen {
 		if e.founded() && e.store == c.now.store && e.gen > c.now.gen && !e.set.equal(c.next) {
 			return false, fmt.Errorf("%w: the nodes are %s meanwhile: this change was taken back, perhaps", ErrOtherChange, strings.Join(e.addrs, ", "))
@@ -488,7 +478,7 @@ func (c *change) open(ctx context.Context) error {
 			right = func(e entry) bool { return e.gen < next.gen }
 		}
 	}
-	c.write(ctx, next, right, nil)
+	c.write(ctx, next, right)
 	if n := c.opened(next); n < len(c.to) {
 		for a, e := range c.seen {
 			if e.founded() && e.store == next.store && e.gen > next.gen {
@@ -514,8 +504,8 @@ func (c *change) opened(next entry) (n int) {
 	return n
 }
 
-// write records an entry at all nodes, or some only, whose own is open and older, or closed and right for that.
-func (c *change) write(ctx context.Context, next entry, right func(entry) bool, only []string) {
+// write records an entry at all nodes whose own is open and older, or closed and right for that.
+func (c *change) write(ctx context.Context, next entry, right func(entry) bool) {
 	last, ids := c.seen, make(map[string]string)
 	for a := range c.nodes {
 		ids[a] = c.idOf(a)
@@ -523,39 +513,35 @@ func (c *change) write(ctx context.Context, next entry, right func(entry) bool, 
 	c.each(ctx, func(ctx context.Context, addr string, n *redisNode) (entry, error) {
 		was := last[addr]
 		ok := was.state == isOpen && was.store == next.store || was.state == isClosed && right(was) || !was.founded()
-		if ids[addr] == "" || !ok || was.gen >= next.gen || only != nil && !slices.Contains(only, addr) {
+		if ids[addr] == "" || !ok || was.gen >= next.gen {
 			return n.record(ctx, "", entry{}, 0)
 		}
 		return c.put(ctx, n, was, next.as(ids[addr]))
 	})
 }
 
+// abort closes the nodes once more, for what the old ones served, and opens these. Leases of the new set end meanwhile: a
+// quorum of the new nodes may have been open before some of them lost their data.
 func (c *change) abort(ctx context.Context) error {
 	if err := c.look(ctx); err != nil {
 		return err
 	}
 	latest := c.now
-	next, busy := c.underWay(latest.store)
-	switch {
+	switch busy := c.underWay(latest.store); {
 	case c.now.self == "" || latest.gen > c.now.gen && !c.is(latest.set, c.to, c.quor[1]):
 		return fmt.Errorf("no change to these nodes is under way; the store's are %s", strings.Join(latest.addrs, ", "))
 	case !busy:
 		return errors.New("no change is under way")
-	case latest.gen > c.now.gen:
-		next = latest.set
 	}
-	ahead := c.ahead() // before the marks
 	after := entry{store: c.now.store, gen: max(latest.gen, c.now.gen+1) + 1, set: c.now.set, addrs: c.now.addrs}
+	right := func(e entry) bool { return e.next.equal(c.now.set) }
 	if latest.gen == c.now.gen && c.closedBefore(c.now) { // a change back that did not get to the end
 		after.gen = c.now.gen
-	} else if err := c.closeBack(ctx, entry{gen: latest.gen, set: next}); err != nil {
+		right = func(e entry) bool { return e.gen < after.gen }
+	} else if err := c.closeBack(ctx, latest); err != nil {
 		return err
 	}
-	right := func(e entry) bool { return e.next.equal(c.now.set) || e.gen < after.gen && after.gen == c.now.gen }
-	if err := c.withdraw(ctx, ahead, after, right); err != nil && !c.Force {
-		return err
-	}
-	c.write(ctx, after, right, nil)
+	c.write(ctx, after, right)
 	if n := c.opened(after); n < c.quor[0] {
 		return fmt.Errorf("%w: %d of the old nodes are open again, and %d have to be: %s; run it again", driver.ErrUnavailable, n, c.quor[0], c.unheard(c.from))
 	}
@@ -563,78 +549,44 @@ func (c *change) abort(ctx context.Context) error {
 	return nil
 }
 
-// underWay finds what the old nodes served before the change, and returns the set that it is to, and whether nodes are
-// closed at all.
-func (c *change) underWay(store string) (next nodeSet, busy bool) {
+// underWay finds what the old nodes served before the change, and reports whether nodes are closed at all.
+func (c *change) underWay(store string) (busy bool) {
 	now := entry{}
 	for _, e := range c.seen {
 		if e.founded() && e.store == store && c.is(e.set, c.from, c.quor[0]) && (e.gen > now.gen || now.self == "") {
 			now = e
 		}
-		if e.state == isClosed && c.is(e.next, c.to, c.quor[1]) {
-			next = e.next
-		}
 		busy = busy || e.state == isClosed
 	}
 	c.now = now
-	return next, busy
+	return busy
 }
 
-// ahead returns the nodes that are open for the new set, where these are no quorum.
-func (c *change) ahead() (addrs []string) {
-	for a, e := range c.seen {
-		if e.state == isOpen && e.store == c.now.store && !e.set.equal(c.now.set) {
-			addrs = append(addrs, a)
-		}
-	}
-	return addrs
-}
-
-// closeBack closes the nodes for the old set, in so many that no quorum of the new one, next, can open.
-func (c *change) closeBack(ctx context.Context, next entry) error {
-	back := c.now.set
-	over := func(e entry) bool { return !e.next.equal(back) }
-	marks := c.mark(ctx, back, over)
-	told, need := unchanged(c.to, marks, marks), len(c.to)-c.quor[1]+1
-	switch {
-	case next.gen > c.now.gen && c.opened(next) >= next.set.quorum:
+// closeBack closes the nodes for the old set until all leases have ended: so many that no quorum of the new set can open, and
+// all that are open for it. A client that reaches one of these only would tell nodes that lose their data to serve it.
+func (c *change) closeBack(ctx context.Context, latest entry) error {
+	back, need := c.now.set, len(c.to)-c.quor[1]+1
+	if latest.gen > c.now.gen && c.opened(latest) >= latest.set.quorum {
 		return errors.New("the new nodes are open already: to go back, change from the new ones to the old")
-	case c.Force:
-		return nil
-	case told < need:
-		return fmt.Errorf("%w: %d of the new nodes have to know that the change is taken back, and %d do: %s; run it again. If these nodes will not come back, and nobody else is changing the nodes: --force",
-			driver.ErrUnavailable, need, told, c.unheard(c.to))
 	}
-	sure := maps.Clone(marks)
-	maps.DeleteFunc(sure, func(_, mark string) bool { return strings.HasPrefix(mark, hadLost) })
-	if unchanged(c.to, sure, sure) >= need {
-		return nil
-	}
-	// A quorum of the new nodes may have been open.
-	if err := c.wait(ctx, "nodes have lost their data"); err != nil {
-		return err
-	}
-	if unchanged(c.to, marks, c.mark(ctx, back, over)) < need {
-		return fmt.Errorf("%w: too few of the new nodes have stayed closed: %s; run it again", driver.ErrUnavailable, c.unheard(c.to))
-	}
-	return nil
-}
-
-// withdraw opens the nodes that are open for the new set for the old one, before all others: a client of the
-// new set that reaches one of them only would tell nodes that lose their data to serve the new set.
-func (c *change) withdraw(ctx context.Context, ahead []string, after entry, right func(entry) bool) error {
-	if ahead == nil {
-		return nil
-	}
-	marked := c.seen // a node that loses its mark from here on is not opened
-	c.write(ctx, after, right, ahead)
-	now := c.seen
-	c.seen = marked
-	for _, a := range ahead {
-		if c.seen[a] = now[a]; now[a].gen != after.gen || !now[a].set.equal(after.set) {
+	ahead := c.seen
+	over := func(e entry) bool { return e.gen <= latest.gen && (e.state == isOpen || !e.next.equal(back)) }
+	before := c.mark(ctx, back, over)
+	for a, e := range ahead {
+		if e.state == isOpen && e.store == c.now.store && !e.set.equal(back) && before[a] == "" && !c.Force {
 			return fmt.Errorf("%w: %s serves the new set, and has to know that the change is taken back: run it again. If it will not come back, and nobody else is changing the nodes: --force",
 				driver.ErrUnavailable, a)
 		}
+	}
+	if told := unchanged(c.to, before, before); told < need && !c.Force {
+		return fmt.Errorf("%w: %d of the new nodes have to know that the change is taken back, and %d do: %s; run it again. If these nodes will not come back, and nobody else is changing the nodes: --force",
+			driver.ErrUnavailable, need, told, c.unheard(c.to))
+	}
+	if err := c.wait(ctx, "closed "+strings.Join(c.now.addrs, ", ")); err != nil {
+		return err
+	}
+	if unchanged(c.to, before, c.mark(ctx, back, over)) < need && !c.Force {
+		return fmt.Errorf("%w: too few of the new nodes have stayed closed: %s; run it again", driver.ErrUnavailable, c.unheard(c.to))
 	}
 	return nil
 }
