@@ -54,9 +54,9 @@ All new nodes and a quorum of the old ones have to answer. If the command fails
 or is interrupted, run it again, or undo the change with --abort. One operator
 at a time: of two changes that meet, each names the other and stops.
 
---abort needs answers from so many new nodes that the others are no quorum.
---force goes on without: use it only if those nodes will not come back and
-nobody else is changing the nodes.`,
+--abort takes as long as a change. It needs answers from so many new nodes that
+the others are no quorum. --force goes on without: use it only if those nodes
+will not come back and nobody else is changing the nodes.`,
 		Example: `  pawl nodes change --from redlock://a,b,c --to redlock://a,b,d
   pawl nodes change --from redlock://a,b,c --to redlock://a,b,d --abort`,
 		Args: cli.Args(0, 0, "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d"),
