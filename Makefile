@@ -42,7 +42,7 @@ SINCE       ?= HEAD
 # Not with -race, which finds what goroutines of this process do to each other. A few hundred bubbles of
 # fake time crash the race detector of Go 1.26.8 now and then; the others compare scripts with a model,
 # show that a test without its protection fails, or repeat the suite on another deployment.
-NOT_RACED   := '^(TestWireInMemory|Test(Scripts|Queues)DoWhatNodeSays|Test(Cluster)?Chaos(OfKinds)?IsSeen|TestDeployments)$$'
+NOT_RACED   := '^(TestWireInMemory|Test(Scripts|Queues)DoWhatNodeSays|TestDeployments)$$'
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
 

@@ -5,7 +5,6 @@
 package redislock
 
 import (
-	"crypto/rand"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,108 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/storekit"
 )
-
-// BenchmarkFloor is what SET NX PX and a compare-and-delete cost without us.
-func BenchmarkFloor(b *testing.B) {
-	r := blessedServer(b)
-	client := alone(openLong(b, r)).Client
-	unlock := rueidis.NewLuaScript(`if redis.call("GET",KEYS[1]) == ARGV[1] then return redis.call("DEL",KEYS[1]) end return 0`)
-	pair := func(key, id string) {
-		if err := client.Do(b.Context(), client.B().Set().Key(key).Value(id).Nx().PxMilliseconds(30000).Build()).Error(); err != nil {
-			b.Error(err)
-		}
-		if err := unlock.Exec(b.Context(), client, []string{key}, []string{id}).Error(); err != nil {
-			b.Error(err)
-		}
-	}
-	b.Run("one", func(b *testing.B) {
-		for b.Loop() {
-			pair("deploy", rand.Text())
-		}
-	})
-	b.Run("parallel", func(b *testing.B) {
-		var n atomic.Int64
-		b.SetParallelism(32)
-		b.RunParallel(func(pb *testing.PB) {
-			key := strconv.FormatInt(n.Add(1), 10)
-			for pb.Next() {
-				pair(key, rand.Text())
-			}
-		})
-	})
-}
-
-// BenchmarkClient is an Acquire and a Release of a free lock.
-func BenchmarkClient(b *testing.B) {
-	r := blessedServer(b)
-	locks, err := Open(b.Context(), r.url(), longOptions())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer locks.Close()
-	pair := func(name string) {
-		l, err := locks.Acquire(b.Context(), name)
-		if err != nil {
-			b.Error(err)
-			return
-		}
-		if err := l.Release(b.Context()); err != nil {
-			b.Error(err)
-		}
-	}
-	b.Run("one", func(b *testing.B) {
-		for b.Loop() {
-			pair("deploy")
-		}
-	})
-	b.Run("parallel", func(b *testing.B) {
-		var n atomic.Int64
-		b.SetParallelism(32)
-		b.RunParallel(func(pb *testing.PB) {
-			name := strconv.FormatInt(n.Add(1), 10)
-			for pb.Next() {
-				pair(name)
-			}
-		})
-	})
-}
-
-// BenchmarkCalls is what the server takes in scripts for 64 free locks and their release,
-// with one call for so many at a time.
-func BenchmarkCalls(b *testing.B) {
-	r := blessedServer(b)
-	s := openLong(b, r)
-	acquire, release := loadMany(b, s, acquireScript), loadMany(b, s, releaseScript)
-	record := storekit.Record{Holder: driver.Holder{Who: "root@host", Host: "host", PID: 4711}}.String()
-	for _, n := range []int{1, 4, 16, 32} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			r.do("config", "resetstat")
-			for b.Loop() {
-				var calls []rueidis.Completed
-				for first := 0; first < 64; first += n {
-					var requests [][2]string
-					for i := range n {
-						requests = append(requests, [2]string{strconv.Itoa(first + i), rand.Text()})
-					}
-					calls = append(calls, callMany(s, acquire, []string{s.id, exclusive, record, "60000", claimMillis, "pawl:client:", "0", ""}, requests),
-						callMany(s, release, []string{claimMillis, "pawl:client:", s.id, exclusive, record, "0", "0"}, requests))
-				}
-				for _, res := range alone(s).Client.DoMulti(b.Context(), calls...) {
-					if err := res.Error(); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-			b.ReportMetric(scriptTime(r).Seconds()*1e6/float64(b.N*64), "server-µs/lock")
-		})
-	}
-}
 
 // BenchmarkEfficiency is what the mode of that name buys: an Acquire and a Release
 // with Correctness, in turn with Efficiency, one after the other and 64 at a time.

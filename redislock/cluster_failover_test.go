@@ -180,47 +180,6 @@ func TestClusterWaitReplicas(t *testing.T) {
 	}
 }
 
-// TestClusterChangeOfRole: the master of a lock becomes a replica, in an orderly way
-// and by force, and is killed, while processes wait for the lock. No two of them ever
-// trust a lease on it at the same time, no token comes twice, and soon after the new
-// master grants again all of them have their turns.
-func TestClusterChangeOfRole(t *testing.T) {
-	t.Parallel()
-	const ttl = time.Second
-	c := startCluster(t, 3)
-	opts := clusterOptions(ttl)
-	c.bless(opts)
-	shard := []*redis{c.masters[2], c.replicas[2]} // "deploy" is in slot 15335
-	b := startBelievers(t, 4, c.url(), ttl)
-	b.since(0, patience)
-	master := 0
-	for _, how := range []string{"orderly", "force", "killed"} {
-		from, to := shard[master], shard[1-master]
-		b.hear(500 * time.Millisecond)
-		switch how {
-		case "orderly":
-			c.takeOver(to)
-		case "force":
-			c.takeOver(to, "force")
-		case "killed":
-			from.kill()
-		}
-		if !inTime(3*patience, func() bool { return epoch.ParseInfo(to.do("info", "replication"))["role"] == "master" }) {
-			t.Fatalf("%s: the replica does not take over", how)
-		}
-		took := b.since(driver.Now().Add(ttl), 2*patience) // until then leases may be alive that it lacks
-		t.Logf("%s: all have had the lock again %v after the master could grant it", how, took)
-		if how != "killed" && !inTime(patience, func() bool {
-			return epoch.ParseInfo(from.do("info", "replication"))["master_link_status"] == "up"
-		}) {
-			t.Fatalf("%s: the former master does not follow", how)
-		}
-		b.hear(time.Second)
-		master = 1 - master
-	}
-	b.check()
-}
-
 // TestClusterPassedOver: a waiter with its subscription at a replica gets messages that
 // are sent at the master, but the master does not count it. The master passes it over,
 // and so must not send it a message, which it would trust.

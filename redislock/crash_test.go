@@ -10,31 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
-
-// TestKilledHolder: the waiter has the lock as soon as the TTL of a holder that
-// has crashed is over, whether the server has noticed that by itself or not.
-func TestKilledHolder(t *testing.T) {
-	t.Parallel()
-	slow := drivertest.Late(t)
-	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.Addr)
-	a, b := openThrough(t, link, longOptions()), openLong(t, r)
-	req := request("deploy")
-	old := take(t, a.party, req)
-	w := wait(t, r, b, long("deploy"))
-	link.Close()
-	release(t, w.granted(patience))
-	if late := w.at.Sub(old.Since().Add(req.TTL)); late < -driver.Drift(req.TTL) || late > time.Second+slow() {
-		t.Errorf("the waiter got the lock %v after the TTL", late)
-	}
-}
 
 // TestKeysDoNotLeak: what is left of names that are not used any more ends by
 // itself.

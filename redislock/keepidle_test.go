@@ -7,10 +7,6 @@ package redislock
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -143,87 +139,5 @@ func keepIdleUnheard(t *testing.T, r *redis, c, other *pawl.Client, name string)
 		return err == nil && len(info.Holders) == 0
 	}) {
 		t.Error("a lease is kept although nobody can ask for it")
-	}
-}
-
-// TestKeepIdleOfAStoppedProcess: a process that keeps a name is stopped for longer than its
-// TTL. Others get the name, and the process does not take what it has kept for its own.
-func TestKeepIdleOfAStoppedProcess(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	p := startChild(t, r.url(), childKeepEnv+"=1h")
-	p.hear("ready")
-	var last, token uint64
-	kept := func() bool {
-		p.say("acquire %v", childTTL)
-		p.hear("got %d", &token)
-		p.say("release")
-		p.hear("released <nil>")
-		one := token == last+1
-		last = token
-		return one
-	}
-	if !eventually(patience, kept) {
-		t.Fatal("the process keeps nothing")
-	}
-	p.signal(syscall.SIGSTOP)
-	l, err := openClient(t, r).Acquire(t.Context(), "deploy")
-	if err != nil || uint64(l.Token()) <= last {
-		t.Fatalf("Acquire = %v, after token %d", err, last)
-	}
-	p.say("acquire %v", childTTL)
-	p.signal(syscall.SIGCONT)
-	select {
-	case line := <-p.lines:
-		t.Errorf("the process has said %q while another holds the name", line)
-	case <-time.After(childTTL / 4):
-	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	p.hear("got %d", &token)
-	if token <= uint64(l.Token()) {
-		t.Errorf("token %d after %d", token, l.Token())
-	}
-}
-
-// TestKeepIdleProcesses: two are never in at once, and no token comes twice, when
-// processes keep the name between bursts of turns. It is not parallel to others, which it
-// would disturb.
-func TestKeepIdleProcesses(t *testing.T) {
-	r := blessedServer(t)
-	file := filepath.Join(t.TempDir(), "shared")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var all []*child
-	for i := range 8 {
-		keep := childKeepEnv + "=1h"
-		if i%4 == 3 {
-			keep = childKeepEnv + "=" // that one has not heard of it
-		}
-		all = append(all, startChild(t, r.url(), keep))
-	}
-	for _, c := range all {
-		c.hear("ready")
-	}
-	for _, c := range all {
-		c.say("turns 1 %s", file)
-	}
-	time.Sleep(2 * time.Second)
-	for _, c := range all {
-		c.say("stop")
-	}
-	sum := 0
-	for _, c := range all {
-		var n int
-		var wrong string
-		c.hear("turns %d %s", &n, &wrong)
-		if sum += n; wrong != "nothing" {
-			t.Error(strings.ReplaceAll(wrong, "_", " "))
-		}
-	}
-	if sum < 50 {
-		t.Errorf("%d turns: this shows nothing", sum)
 	}
 }

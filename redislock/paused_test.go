@@ -13,6 +13,12 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
+// renewed marks the request of a caller that renews soon.
+func renewed(req *driver.Request) *driver.Request {
+	req.Renewed = true
+	return req
+}
+
 const freeFor = 3 * time.Second // see lookEvery
 
 // TestPausedWaiters: sixty waiters are cut off, and two others are behind them. One of these gets

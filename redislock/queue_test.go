@@ -290,18 +290,6 @@ func scriptCalls(r *redis) int {
 	return n
 }
 
-var spent = regexp.MustCompile(`cmdstat_evalsha:calls=\d+,usec=(\d+)`)
-
-// scriptTime is what the server has spent in scripts.
-func scriptTime(r *redis) time.Duration {
-	m := spent.FindStringSubmatch(r.do("info", "commandstats"))
-	if m == nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(m[1])
-	return time.Duration(n) * time.Microsecond
-}
-
 // TestManyWaiters: a thousand waiters cost the server two requests for each lease, to come
 // into the queue and to let go, and some looks; and they come in order.
 func TestManyWaiters(t *testing.T) {

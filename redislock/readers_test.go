@@ -9,9 +9,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,125 +17,6 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/internal/participant"
 )
-
-// TestReaderProcess: the process of one of two readers is killed, or stopped. The
-// writer behind them gets the lock when the TTL of that reader is over, and not
-// before; the reader that was stopped learns that its lease has gone.
-func TestReaderProcess(t *testing.T) {
-	t.Parallel()
-	for how, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			r := blessedServer(t)
-			a, b := openLong(t, r), openLong(t, r)
-			reader := startChildren(t, 1, r.url())[0]
-			reader.say("read %v", childTTL)
-			var token uint64
-			reader.hear("got %d", &token)
-			other := take(t, a, reading(long("deploy")))
-			w := wait(t, r, b, long("deploy"))
-			reader.signal(signal)
-			if signal == syscall.SIGKILL {
-				reader.kill()
-			} else {
-				time.Sleep(50 * time.Millisecond) // it stops when it is scheduled
-			}
-			info, err := a.Inspect(t.Context(), "deploy")
-			if err != nil || len(info.Holders) != 2 || info.Holders[0].Token != driver.Token(token) {
-				t.Fatalf("Inspect = %+v, %v; want two readers", info, err)
-			}
-			release(t, other)
-			g := w.granted(patience)
-			if early := info.Holders[0].Expires.UnixMicro() - int64(g.Token()); early > 0 {
-				t.Errorf("the writer had the lock %d µs before the reader's time was over", early)
-			}
-			if signal == syscall.SIGSTOP {
-				reader.signal(syscall.SIGCONT)
-				reader.say("release")
-				select {
-				case line := <-reader.lines:
-					if !strings.Contains(line, "lease lost") {
-						t.Errorf("the reader that was stopped says %q; want that the lease is lost", line)
-					}
-				case <-time.After(patience):
-					t.Error("the reader that was stopped says nothing")
-				}
-			}
-			release(t, g)
-		})
-	}
-}
-
-// TestDeadWriter: the first in the queue, a writer, has gone. The readers behind it need not
-// wait until those who hold the lock have gone, too.
-func TestDeadWriter(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	a, b := openLong(t, r), openLong(t, r)
-	other := take(t, a, reading(long("deploy")))
-	writer := startChildren(t, 1, r.url())[0]
-	writer.say("acquire %v", childTTL)
-	if !eventually(patience, func() bool { return queueLen(r, "deploy") == 1 }) {
-		t.Fatal("the writer does not come to wait")
-	}
-	w := wait(t, r, b, reading(long("deploy")))
-	refusedBy(t, a, reading(long("deploy")), 1)
-	writer.kill()
-	release(t, w.granted(patience))
-	release(t, take(t, a, reading(long("deploy"))))
-	release(t, other)
-}
-
-// TestFailoverOfReaders: a replica takes over from the master that readers have their leases
-// from. They go on; a writer, and a reader, have to wait.
-func TestFailoverOfReaders(t *testing.T) {
-	t.Parallel()
-	master := startServer(t, "--repl-diskless-sync-delay", "0")
-	replica := startServer(t)
-	follow(t, replica, master)
-	const ttl = 6 * time.Second // for a busy machine
-	opts := &Options{MaxTTL: ttl}
-	opts.TTL = ttl
-	if err := Bless(t.Context(), master.url(), opts); err != nil {
-		t.Fatal(err)
-	}
-	lasting := func(name string) *driver.Request { req := request(name); req.TTL = ttl; return req }
-	link := drivertest.NewLink(t, master.Addr)
-	s := openThrough(t, link, opts)
-	var readers []*participant.Lease
-	for range 3 {
-		readers = append(readers, take(t, s.party, reading(lasting("deploy"))))
-	}
-	readers = append(readers, lowered(t, take(t, s.party, lasting("other")), lasting("other")))
-	if !eventually(patience, func() bool { return replica.do("zcard", lockKey(defaultPrefix, "other")) == "2" }) {
-		t.Fatal("the replica lacks a lease")
-	}
-	master.kill()
-	replica.do("replicaof", "no", "one")
-	moved := driver.Now()
-	link.Redirect(replica.Addr)
-	for _, g := range readers {
-		if !eventually(ttl/2, func() bool { _, err := g.Renew(t.Context(), ttl); return err == nil }) {
-			t.Error("a reader cannot renew its lease at the new master")
-		}
-	}
-	for _, req := range []*driver.Request{lasting("new"), reading(lasting("new")), reading(lasting("deploy"))} {
-		if g, err := s.TryAcquire(t.Context(), req); err == nil && driver.Now().Sub(moved) < ttl {
-			t.Errorf("%q was granted, with token %d, by a master that may have forgotten leases", req.Name, g.Token())
-		}
-	}
-	for _, g := range readers {
-		releaseAnyhow(t, g)
-	}
-	g, err := s.Acquire(t.Context(), lasting("deploy"))
-	if err != nil {
-		t.Fatalf("Acquire of a writer = %v; want a grant", err)
-	}
-	if d := driver.Now().Sub(moved); d < ttl-driver.Drift(ttl) {
-		t.Errorf("a writer had the lock %v after the failover; want %v", d, ttl)
-	}
-	releaseAnyhow(t, g)
-}
 
 // TestReadersAndWriters: a hundred readers come again and again, so that some have the
 // lock at any time. A writer gets it within two times that readers have it: while it
@@ -239,4 +118,21 @@ func TestReadersAndWriters(t *testing.T) {
 		}
 		t.Logf("a writer waited %v, and %d readers were granted the lock meanwhile", time.Duration(granted[n]-placed[n])*time.Microsecond, len(times))
 	}
+}
+
+// TestDeadWriter: the first in the queue, a writer, has gone. The readers behind it need not
+// wait until those who hold the lock have gone, too.
+func TestDeadWriter(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	other := take(t, a, reading(long("deploy")))
+	link := drivertest.NewLink(t, r.Addr)
+	wait(t, r, openThrough(t, link, longOptions()).party, long("deploy"))
+	w := wait(t, r, b, reading(long("deploy")))
+	refusedBy(t, a, reading(long("deploy")), 1)
+	link.Close()
+	release(t, w.granted(patience))
+	release(t, take(t, a, reading(long("deploy"))))
+	release(t, other)
 }

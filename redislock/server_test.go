@@ -19,10 +19,6 @@ import (
 func lockKey(prefix, name string) string { return keys.Key(prefix, name) }
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv(childEnv); url != "" {
-		childMain(url)
-		return
-	}
 	if _, err := exec.LookPath(servers.RedisServer()); err != nil {
 		fmt.Fprintf(os.Stderr, "redislock: %v: apt-get install redis-server\n", err)
 		os.Exit(1)

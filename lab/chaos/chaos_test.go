@@ -31,7 +31,7 @@ func brief(t *testing.T, program, store string) *run {
 }
 
 // stores are those of the short run.
-var stores = []string{"redis", "redlock-3", "etcd", "directory"}
+var stores = []string{"redis", "cluster", "redlock-3", "etcd", "directory"}
 
 func TestShortRun(t *testing.T) {
 	t.Parallel()
