@@ -47,7 +47,7 @@ const (
 	maxPause = 500 * time.Millisecond
 )
 
-// caller returns the holder that a call is on record as, and its context if the observer wants that.
+// caller returns the holder for the record of a call, and the context of the call if the observer wants it.
 func (c *Client) caller(ctx context.Context) (*Holder, context.Context) {
 	holder := c.holder
 	if c.observer.Trace != nil {
@@ -108,13 +108,13 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 		return l, nil
 	}
 	err = c.opError(ctx, "acquire", name, err)
-	if l == nil { // or the observer was told of an Acquired
+	if l == nil { // otherwise the observer was called with Acquired
 		c.observer.waited(name, set, err)
 	}
 	return nil, err
 }
 
-// acquire returns a lease beside an error as client.Client.Acquire does.
+// acquire may return both a lease and an error, as client.Client.Acquire does.
 func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
 	l, err := c.core.Acquire(ctx, req, set.Call)
 	if err != nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ctx.Err())) {
@@ -177,7 +177,7 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 	holder, set.Context = c.caller(ctx)
 	return &driver.Request{
 		Name: name, TTL: set.Terms.TTL, Holder: holder, Why: set.Terms.Why,
-		// With MinHold the store has to have the whole TTL, in case this process ends.
+		// With MinHold the store must grant the whole TTL, in case this process ends.
 		Shared: set.shared, Slots: set.slots, Renewed: !set.Terms.NoRenew && set.Terms.MinHold == 0,
 	}, set, nil
 }
@@ -298,9 +298,9 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 // nothing and returns ErrHeld, with the present holder, or ErrReleased if there is none. Break
 // cannot end a transaction that the lease guards: it returns ErrHeld then, with Held.Transaction.
 //
-// If only the holder itself can let go, as with a store that watches processes, Break asks the
-// holder and waits until it has let go or ctx ends. A goroutine must not break a lease there that
-// is released only after the goroutine has returned.
+// In a store that watches processes, such as a directory, only the holder can end its lease. There
+// Break asks the holder and waits until it has released the lease or ctx ends. If the same
+// goroutine would release the lease after Break, it waits for itself.
 func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	ctx = present(ctx)
 	err := c.usable(ctx)
@@ -319,8 +319,8 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	if err := c.core.Store().Break(ctx, name, lease, c.holder, why); err != nil && err == ctx.Err() {
 		return c.opError(ctx, "break", name, err)
 	} else if err != nil {
-		// Unlike opError, it keeps the store's error after the end of ctx: that may
-		// say why the victim has not let go.
+		// Unlike opError, keep the store's error if ctx has ended: it may say why the
+		// victim has not let go.
 		return &Error{"break", name, err}
 	}
 	c.observer.broken(name, lease, why)

@@ -42,16 +42,16 @@ func (e *DeadlockError) Error() string {
 // Is makes errors.Is(err, ErrDeadlock) true.
 func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
 
-// Deadlocks returns the cycles in which each waiter waits for a lease of the next, and the last
-// for a lease of the first. Every waiter that is in a cycle is in one of those returned.
+// Deadlocks returns the cycles of waiters in two answers of List, or of Inspect for several names.
+// In a cycle each waiter waits for a lease of the next, and the last for a lease of the first.
+// Each waiter that is in a cycle is in one of the cycles returned.
 //
-// before and after are two answers of List, or of Inspect for several names. An answer does not
-// show all names at the same instant, so a cycle in one answer may never have existed. What is in
-// both existed when the first was complete. Deadlocks(infos, infos) returns the cycles that a
-// second look has to confirm.
+// An answer does not show all names at the same instant, so a cycle in one answer may never have
+// existed. A cycle in both existed when the first answer was complete. Deadlocks(infos, infos)
+// returns the cycles that a second answer has to confirm.
 //
-// Deadlocks reports only what is certain. It goes by Waiter.Holds. A waiter for one of several
-// slots is not blocked by the holder of another slot, as any of them may leave first.
+// Deadlocks reports only certain cycles, by Waiter.Holds. It takes no waiter for one of several
+// slots as blocked, because any holder may leave first.
 func Deadlocks(before, after []*Info) (cycles [][]Blocked) {
 	stood := make(map[[3]string]bool)
 	for _, b := range blocked(before) {
@@ -83,7 +83,7 @@ func Deadlocks(before, after []*Info) (cycles [][]Blocked) {
 	return cycles
 }
 
-// closed prolongs path to a cycle and returns that, or nil. It avoids what it has seen.
+// closed extends path to a cycle, and returns it, or nil. It goes through each Blocked once.
 func closed(path []Blocked, owners map[string][]Blocked, seen map[[3]string]bool) []Blocked {
 	for _, next := range owners[path[len(path)-1].By.Lease] {
 		if next.Waiter.Lease == path[0].Waiter.Lease {
@@ -102,8 +102,8 @@ func closed(path []Blocked, owners map[string][]Blocked, seen map[[3]string]bool
 
 func (b *Blocked) key() [3]string { return [3]string{b.Name, b.Waiter.Lease, b.By.Lease} }
 
-// blocked returns the waiters that hold leases, each with every lease that is certainly in its way. A reader waits
-// for readers at times, behind a writer; that depends on the writer.
+// blocked returns the waiters that hold leases, each with every lease that is certainly in its way. A reader
+// behind a writer may wait while readers hold the name; then the writer is in its way, not the readers.
 func blocked(infos []*Info) (all []Blocked) {
 	for _, info := range infos {
 		for _, w := range info.Waiters {
@@ -119,9 +119,9 @@ func blocked(infos []*Info) (all []Blocked) {
 }
 
 const (
-	lookAfter = time.Second // a call has waited for, before it looks for a deadlock
-	lookEvery = time.Minute // at most; it asks again after 1, 2, 4, … seconds
-	maxSights = 16          // names in a look
+	lookAfter = time.Second // how long a call waits before it looks for a deadlock
+	lookEvery = time.Minute // the longest pause; it looks again after 1, 2, 4, … seconds
+	maxSights = 16          // names in one look
 	maxHolds  = 8           // leases in a waiter's record
 )
 
@@ -137,11 +137,11 @@ type watch struct {
 
 // Err looks at the clock if the Err of the call's context does.
 func (w *watch) Err() error {
-	_ = w.call.Err() // which ends this one too
+	_ = w.call.Err() // ends w.Context too if its lease has ended
 	return w.Context.Err()
 }
 
-// acquireUnder is acquire of a caller that may hold other leases. It looks for deadlocks then.
+// acquireUnder is acquire for a caller that may hold leases. If it does, acquireUnder looks for deadlocks.
 func (c *Client) acquireUnder(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
 	leases := LeasesFrom(ctx)
 	if len(leases) == 0 && len(set.holding) == 0 {
@@ -151,8 +151,8 @@ func (c *Client) acquireUnder(ctx context.Context, req *driver.Request, set sett
 	for _, l := range slices.Backward(leases) {
 		holds = append(holds, driver.Hold{Name: l.Name(), Lease: l.ID()})
 	}
-	req.Holds = holds[max(0, len(holds)-maxHolds):] // without the first ones
-	req.Lease = participant.NewID()                 // by which other calls find this one in the line
+	req.Holds = holds[max(0, len(holds)-maxHolds):] // the last ones
+	req.Lease = participant.NewID()                 // the id by which other calls find this one in the line
 	if set.inDeadlock {
 		return c.acquire(ctx, req, set)
 	}
@@ -173,16 +173,16 @@ func (c *Client) acquireUnder(ctx context.Context, req *driver.Request, set sett
 	return l, err
 }
 
-// deadlock looks until it sees a cycle that the call is in, and returns it as an error, or
+// deadlock looks until it finds a cycle with this call, which it returns as an error, or
 // until the call ends.
 func (w *watch) deadlock() error {
 	for pause := lookAfter; ; pause = min(2*pause, lookEvery) {
 		before := w.sights()
 		cycle := w.cycle(before, before)
 		if cycle != nil {
-			// All calls of a cycle see it, and one is enough to give up. They look again one
-			// after the other, in the order of the leases that they hold. Two whose looks
-			// meet may both give up.
+			// All calls of a cycle see it, but only one needs to give up. So they look again
+			// one after the other, in the order of the leases that they hold. If two look
+			// at the same time, both may give up.
 			rank := 0
 			for _, b := range cycle {
 				if b.By.Lease > cycle[len(cycle)-1].By.Lease {
@@ -212,8 +212,8 @@ func (w *watch) sleep(d time.Duration) {
 	}
 }
 
-// sights looks at the names that the call holds, at those that their waiters hold, and so on.
-// The name that the call waits for, whose queue may be long, is among them only if the
+// sights inspects the names that the call holds, then the names that their waiters hold, and
+// so on. It reaches the name that the call waits for, whose queue may be long, only if the
 // call is in a cycle.
 func (w *watch) sights() (infos []*Info) {
 	ctx, cancel := context.WithTimeout(w, participant.RequestTimeout)
@@ -233,7 +233,7 @@ func (w *watch) sights() (infos []*Info) {
 			continue
 		}
 		infos = append(infos, info)
-		if names[i] == w.name { // the store may not show us in its queue
+		if names[i] == w.name { // the store may not show this call in its queue
 			info.Waiters = append(info.Waiters, w.me)
 			continue
 		}
@@ -244,10 +244,10 @@ func (w *watch) sights() (infos []*Info) {
 	return infos
 }
 
-// cycle returns the cycle that the call is in, from the call on, or nil.
+// cycle returns the cycle of this call, which comes first in it, or nil.
 func (w *watch) cycle(before, after []*Info) []Blocked {
-	// With a context that was cut loose, the call may wait on when a lease has ended. Another
-	// call of the client may have its grant by now, under the same id.
+	// If one of the leases has ended, another call of this client may have its grant, under
+	// the same id. Such a cycle is none.
 	if slices.ContainsFunc(w.leases, func(l *Lease) bool { return l.Err() != nil }) {
 		return nil
 	}

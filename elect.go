@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// Elect waits for a lease on name, runs lead while it holds the lease, and so makes one of its
-// callers the leader of name. lead gets a context that ends with the lease, and the lease. When
+// Elect makes one of its callers the leader of name: it waits for a lease on name, and runs lead
+// while it holds the lease. lead gets a context that ends with the lease, and the lease. When
 // the lease is lost, Elect waits until lead has returned, and then waits for a lease again.
 //
 //	campaign --> lead --- returns --------> resigned: Elect returns what it did
@@ -24,17 +24,17 @@ import (
 //	   +---- lead has returned
 //
 // lead resigns by returning, for example because ctx has ended: Elect then releases the lease
-// and returns the error of lead. If the lease was lost, Elect ignores that error, as the end of
-// the context has told lead to stop. MaxHold limits a term; candidates that wait lead next.
+// and returns the error of lead. If the lease was lost, Elect ignores the error of lead. MaxHold
+// limits a term; then a candidate that waits leads next.
 //
-// Elect goes on when the store does not answer. Only if the store refuses connections at the
-// beginning, Elect returns the error. It returns ctx.Err() if ctx ends while it waits, an error
-// if the options have Shared or Slots, with which several would lead, and otherwise the errors
-// of Acquire. Observe and Inspect show the leader to every client, together with the text of the
-// option Why. The Observer reports the terms of this client.
+// Elect goes on when the store does not answer, unless the store cannot be reached at the
+// beginning: then Elect returns the error. It returns ctx.Err() if ctx ends while it waits, an
+// error with Shared or Slots, which would make several leaders, and otherwise the errors of
+// Acquire. Observe and Inspect show the leader to every client, with the text of the option Why.
+// The Observer reports the terms of this client.
 //
-// A leader that is paused may not know yet that another one leads. Only a resource that checks
-// tokens refuses what it writes then.
+// A leader that was paused may not know yet that another one leads. Only a resource that checks
+// tokens refuses its late writes.
 func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.Context, lease *Lease) error, opts ...Option) error {
 	ctx = present(ctx)
 	if lead == nil {
@@ -85,23 +85,22 @@ func (c *Client) checkElect(opts []Option) error {
 	return nil
 }
 
-// outlasts reports whether Elect goes on after an error of Acquire. contact: the store has
-// answered before.
+// outlasts reports whether Elect goes on after an error of Acquire. contact says that the store
+// has answered before.
 func (c *Client) outlasts(err error, contact bool) bool {
 	return !c.core.IsClosed() && (errors.Is(err, ErrUncertain) || contact && errors.Is(err, ErrUnavailable))
 }
 
-// term waits for a lease and leads once. It reports whether lead has ended the term. If
-// not, the lease was lost, or err says why there was none.
+// term waits for a lease and leads once. over says that lead has ended the term. If not,
+// the lease was lost, or err says why there was no lease.
 func (c *Client) term(ctx context.Context, name string, lead func(context.Context, *Lease) error, opts []Option) (over bool, err error) {
 	lease, err := c.Acquire(ctx, name, opts...)
 	if err != nil {
 		return false, err
 	}
 	defer func() {
-		// A panic in lead passes through, but the other candidates need not wait. If
-		// the lease is lost at this very moment, that does not matter: this leader
-		// resigns anyway.
+		// Deferred, so that a panic in lead does not make the other candidates wait. If
+		// the lease is lost just now, that does not matter: this leader resigns anyway.
 		if rel := lease.Release(ctx); over && err == nil && !errors.Is(rel, ErrLost) {
 			err = rel
 		}
@@ -119,9 +118,9 @@ func (c *Client) term(ctx context.Context, name string, lead func(context.Contex
 // observeEvery is how often Observe asks the store, at most.
 const observeEvery = time.Second
 
-// Observe yields the leader of name, at once and each time that it has changed. A Held without
-// a Lease means that nobody leads. Held.Why is what the leader has given to Elect as the option
-// Why, such as its address.
+// Observe yields the leader of name, at once and after each change. A Held without a Lease means
+// that nobody leads. Held.Why is the text that the leader gave to Elect with the option Why, such
+// as its address.
 //
 //	for leader, err := range locks.Observe(ctx, "scheduler") {
 //		…
@@ -131,13 +130,13 @@ const observeEvery = time.Second
 // term. It never goes back to an earlier term, even if the store shows one. The answer may be
 // out of date when it is read: check the Token of the leader where only the leader may act.
 //
-// If the store does not answer, Observe yields an error that is ErrUnavailable, once, and goes
-// on. It ends when ctx ends, and after any other error: a bad name, ErrDenied, ErrClosed, or
-// errors.ErrUnsupported if the store cannot say who holds what.
+// If the store does not answer, Observe yields ErrUnavailable once and goes on. It ends when ctx
+// ends, and after any other error: a bad name, ErrDenied, ErrClosed, or errors.ErrUnsupported if
+// the store cannot say who holds what.
 func (c *Client) Observe(ctx context.Context, name string) iter.Seq2[Held, error] {
 	ctx = present(ctx)
 	return func(yield func(Held, error) bool) {
-		var seen *Held // what was told last; nil after an error
+		var seen *Held // yielded last; nil after an error
 		var latest Token
 		for away := false; ; {
 			leader, stale, err := c.leader(ctx, name, latest)
@@ -165,8 +164,8 @@ func (c *Client) Observe(ctx context.Context, name string) iter.Seq2[Held, error
 	}
 }
 
-// leader asks the store who leads. What it shows is stale if it was so before the term with
-// the token latest.
+// leader asks the store who leads. stale says that the store has shown a state from before the
+// term with the token latest.
 func (c *Client) leader(ctx context.Context, name string, latest Token) (leader Held, stale bool, err error) {
 	err = c.usable(ctx)
 	if err == nil {
@@ -194,7 +193,7 @@ func (c *Client) leader(ctx context.Context, name string, latest Token) (leader 
 	return leader, shown != 0 && shown < latest, nil
 }
 
-// sameTerm compares all but what a renewal changes.
+// sameTerm compares everything that a renewal does not change.
 func sameTerm(a, b Held) bool {
 	return a.Lease == b.Lease && a.Token == b.Token && a.Holder == b.Holder && a.Why == b.Why
 }

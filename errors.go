@@ -30,7 +30,7 @@ type (
 	Token = driver.Token
 	// Guarantees lists what a store promises.
 	Guarantees = driver.Guarantees
-	// HeldError is ErrHeld with what is known of the holder.
+	// HeldError is ErrHeld with what is known about the holder.
 	HeldError = driver.HeldError
 	// LostError is ErrLost with the reason.
 	LostError = driver.LostError
@@ -64,7 +64,7 @@ const (
 // error or the cause of a context. The error of a call whose context ended while it waited is
 // also ErrHeld if the holder is known, or ErrUnavailable if the store grants nothing at present.
 var (
-	// ErrHeld means that somebody else holds the name. Wait, or give up. See HeldError.
+	// ErrHeld means that another caller holds the name. Wait, or give up. See HeldError.
 	ErrHeld = driver.ErrHeld
 	// ErrLost means that the lease has ended without a Release. Stop, and do not write. See
 	// LostError.

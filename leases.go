@@ -32,11 +32,11 @@ type Leases struct {
 //
 // AcquireAll acquires the names in sorted order, so callers whose names overlap cannot deadlock,
 // if each gets all its names in one call. If a lease is lost while AcquireAll waits for the next,
-// it releases those it has and begins anew. A lease that was held before, see Reentrant, loses
-// one hold when the others end.
+// it releases the others and begins anew. A lease that the caller held before, see Reentrant,
+// loses one hold when the others end.
 //
-// It returns the errors of Acquire, and one if names is empty or the options have KeepIdle, or
-// NoRenew or ProgressEvery, with which the leases would end one by one.
+// It returns the errors of Acquire. It also returns an error if names is empty, with KeepIdle, and
+// with NoRenew and ProgressEvery, which would end the leases one by one.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
 	if err := c.reach(ctx); err != nil {
@@ -59,22 +59,22 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		_ = g.Release(ctx) // if the store does not answer, the client repeats the request
 		switch {
 		case ctx.Err() != nil:
-			if !errors.Is(err, ctx.Err()) { // but the error of a lease that was lost meanwhile
+			if !errors.Is(err, ctx.Err()) { // err is the loss of a lease
 				err = &Error{Op: "acquire", Err: left(ctx, nil)}
 			}
 			return nil, err
 		case !lost || c.core.IsClosed():
 			return nil, err
 		}
-		select { // a client that breaks one of them wants it
+		select { // pause, so that a client that broke a lease can get the name
 		case <-time.After(pause/2 + c.core.Spread(pause/2)):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// set checks the arguments of a call for several names. It returns the names in order, and the
-// options until all of them are held.
+// set checks the arguments of a call for several names. It returns the names in order, the options
+// without MaxHold, and MaxHold, which counts only when all are held.
 func (c *Client) set(names []string, opts []Option) (sorted []string, until []Option, maxHold time.Duration, err error) {
 	set, err := c.settings(opts)
 	switch {
@@ -138,12 +138,12 @@ func (g *Leases) nest(l *Lease) {
 	g.ctx, g.cancel = ctx, func() { cancel(); outer() }
 }
 
-// tie makes all leases end when one has ended. From here on their context no longer
-// ends with the context of the waiting call.
+// tie makes all leases end when one ends. From then on g.ctx does not end with the
+// context of the waiting call.
 func (g *Leases) tie(maxHold time.Duration) {
 	g.cancel()
 	g.ctx, g.cancel = g.Context(context.Background())
-	var own []*Lease // not those with other holds, by Reentrant
+	var own []*Lease // without leases that have other holds, see Reentrant
 	for _, l := range g.leases {
 		if l.Holds() == 1 {
 			own = append(own, l)
@@ -156,8 +156,8 @@ func (g *Leases) tie(maxHold time.Duration) {
 		}
 	}
 	context.AfterFunc(g.ctx, func() {
-		// All are lost before the first is given back, so that no context reports a
-		// release.
+		// Lose all leases before the first is given back, so that each context reports
+		// the loss and not a release.
 		var lost *LostError
 		if errors.As(g.Err(), &lost) {
 			for _, l := range own {
@@ -250,11 +250,11 @@ func (g *Leases) Release(ctx context.Context) error {
 		<-g.back
 		return g.relErr
 	}
-	defer close(g.back) // also if a driver panics
+	defer close(g.back) // deferred, in case a store panics
 	defer g.cancel()
 	errs := make([]error, len(g.leases))
 	var all sync.WaitGroup
-	for i, l := range g.leases { // a part of the store that hangs does not delay the others
+	for i, l := range g.leases { // at once: a part of the store that hangs delays only its own leases
 		all.Go(func() { errs[i] = l.Release(ctx) })
 	}
 	all.Wait()
@@ -262,8 +262,8 @@ func (g *Leases) Release(ctx context.Context) error {
 	return g.relErr
 }
 
-// forgo drops the MinHold of the leases: no work was done under them, as some are missing. It
-// spares leases that were held before.
+// forgo drops the MinHold of the leases: some leases are missing, so no work was done. It leaves
+// leases alone that the caller held before.
 func (g *Leases) forgo() {
 	for _, l := range g.leases {
 		if l.Holds() == 1 {

@@ -48,16 +48,16 @@ type Observer struct {
 	// leases that last until then. Renewals go on.
 	Closed func(Event)
 	// Silent says that Event.Server has not answered for Event.Waited, so leases cannot be renewed
-	// there. It is called soon after that begins, and each minute while it lasts.
+	// there. Silent is called soon after the silence begins, and each minute while it lasts.
 	Silent func(Event)
-	// Refused says that the store answers but refuses requests for leases for now, because of
-	// Event.Err: it may be out of memory. Calls of Acquire go on waiting. It is called after a second
-	// of that, and each minute while it lasts.
+	// Refused says that the store answers, but refuses requests for leases at present because of
+	// Event.Err: it may be out of memory. Calls of Acquire go on waiting. Refused is called after a
+	// second of refusals, and each minute while they last.
 	Refused func(Event)
 
 	// Trace returns the traceparent of the span in a context, or "". Calls that ask for a lease call
-	// Trace and wait for it. They store what it returns, up to 64 characters, in the record of the
-	// lease: see Holder.Trace and Event.Behind.
+	// Trace and wait for it. They store the traceparent, unless it is longer than 64 characters, in the
+	// record of the lease: see Holder.Trace and Event.Behind.
 	Trace func(context.Context) string
 }
 
@@ -75,15 +75,15 @@ type Event struct {
 	Context context.Context // its context, for its values
 	Shared  bool            // it has the option Shared
 	Slots   int             // the n of the option Slots; 0 without it
-	Tried   bool            // it does not wait, as TryAcquire
+	Tried   bool            // it does not wait: TryAcquire and the like
 
-	// Idle means, in Released, that the client keeps the grant of the store, see KeepIdle; and in
-	// Acquired, that the client had kept it and has not asked the store.
+	// Idle means, in Released, that the client keeps the grant of the store, see KeepIdle, and in
+	// Acquired, that the client had kept the grant and did not ask the store.
 	Idle bool
 
-	// Behind is, in Acquired and Waited, a lease that the call found in its way, for the link of a
-	// span. It is nil if the call did not wait for long, if the store did not say, and without
-	// Observer.Trace: the store is asked once for it.
+	// Behind, in Acquired and Waited, is a lease that the call found in its way, for the link of a
+	// span. The client asks the store for it once, after 50 ms of waiting and only with
+	// Observer.Trace. It is nil otherwise, and if the store did not say.
 	Behind *Held
 
 	Server string        // of Stepped, Closed and Silent; for people
@@ -93,15 +93,15 @@ type Event struct {
 }
 
 // reporter calls the observer and the log, in order, in a goroutine that exists while
-// there is something to report. So even if they block or call back, every lease ends in
-// time.
+// there is something to report. So every lease ends in time, even if they block or call
+// back.
 type reporter struct {
 	Observer
 	log     *slog.Logger // may be nil
-	listens bool         // events with the context of a call are of use
+	listens bool         // the observer wants the contexts of calls
 
-	shut, refused sync.Once // that the store is closed, or refuses requests, has been logged although there is no log
-	slow          sync.Once // that answers take too long for a TTL has been logged
+	shut, refused sync.Once // without a log: slog.Default has been told that the store is closed, or refuses requests
+	slow          sync.Once // the warning about slow answers has been given
 
 	mu      sync.Mutex
 	queue   []func()
@@ -114,7 +114,7 @@ func (r *reporter) tell(f func(Event), e Event, warning string, args ...any) {
 	}
 }
 
-// add is apart from tell because e is on the heap here, and need not be if nobody wants it.
+// add is not part of tell, because it moves e to the heap, which costs a program without an observer.
 func (r *reporter) add(f func(Event), e Event, warning string, args []any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +187,7 @@ func JoinObservers(observers ...Observer) Observer {
 	}
 }
 
-// joinTraces returns what tells the first span that one of observers knows.
+// joinTraces returns a Trace that returns the first span that one of observers knows.
 func joinTraces(observers []Observer) func(context.Context) string {
 	var all []func(context.Context) string
 	for _, o := range observers {
@@ -231,7 +231,7 @@ func (r *reporter) waiting(name string, set settings) {
 
 func (r *reporter) Acquired(l *client.Lease, waited time.Duration) {
 	if r.Observer.Acquired == nil {
-		return // a hand-over passes here
+		return // fast, for hand-overs
 	}
 	e := eventOf(l)
 	e.Waited, e.Idle, e.Behind = waited, l.Reused(), l.Asked().Behind.Held()
@@ -254,8 +254,8 @@ func (r *reporter) Renewed(l *client.Lease, waited, left, ttl time.Duration) {
 	r.Answered(waited, ttl)
 }
 
-// Answered warns, once, if the store takes too long to answer for leases of ttl. It also tells a program
-// without a log, unless that watches renewals itself.
+// Answered warns, once, if the store answers too slowly for leases of ttl. Without a log slog.Default gets
+// the warning, unless the observer watches renewals.
 func (r *reporter) Answered(took, ttl time.Duration) {
 	if took <= ttl/client.RoundTrips || r.log == nil && r.Observer.Renewed != nil {
 		return
@@ -283,7 +283,7 @@ func (r *reporter) Kept(l *client.Lease)                { r.over(l, nil, true) }
 
 func (r *reporter) over(l *client.Lease, err error, idle bool) {
 	if r.Observer.Released == nil {
-		return // without a look at the clock
+		return // fast, without reading the clock
 	}
 	e := eventOf(l)
 	e.Held, e.Err, e.Idle = driver.Now().Sub(l.Began()), err, idle
@@ -314,8 +314,8 @@ func (r *reporter) news(n driver.News) {
 	}
 }
 
-// urge is tell for what a call of Acquire would wait for in silence: of a program that neither watches it nor has a log,
-// slog's default gets it, once.
+// urge is tell for a warning that explains why calls of Acquire wait. If the program has neither a log nor f,
+// slog.Default gets the warning, once.
 func (r *reporter) urge(once *sync.Once, f func(Event), e Event, warning string, args ...any) {
 	if r.log != nil || f != nil {
 		r.tell(f, e, warning, args...)
@@ -332,5 +332,5 @@ func (r *reporter) notGivenBack(err error) {
 	r.tell(nil, Event{}, "a lease could not be released: others wait until it ends", "error", err)
 }
 
-// maxTrace bounds what Observer.Trace may have others store. A traceparent has 55 characters.
+// maxTrace is the longest text of Observer.Trace that is stored. A traceparent has 55 characters.
 const maxTrace = 64

@@ -27,8 +27,8 @@ var opened = struct {
 	by map[string]OpenFunc
 }{by: make(map[string]OpenFunc)}
 
-// Register makes Open pass URLs with a scheme, in lower case, to open. The packages of stores
-// call it when they are initialized. It panics if open is nil, or scheme is not a scheme or is
+// Register makes Open pass URLs with the given scheme, in lower case, to open. The packages of
+// stores call it when they are initialized. It panics if open is nil, or if scheme is invalid or
 // registered already.
 func Register(scheme string, open OpenFunc) {
 	opened.Lock()
@@ -55,9 +55,9 @@ func Schemes() []string {
 // program must import its package; a blank import is enough. The Open function of that package
 // says what its URLs contain, and has options that only its kind of store knows.
 //
-// Errors contain no password. Open returns the errors of the package's Open and of New, and one that
-// names the registered schemes if the scheme of url is not among them. If the store is unavailable,
-// Open returns a client that connects when it is used: see Ping.
+// Open returns the errors of the package's Open and of New. If no package has registered the scheme,
+// the error names the schemes that are registered. If the store is unavailable, Open returns a client
+// that connects when it is used: see Ping. Errors contain no password.
 func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	open, err := find(url)
 	if err != nil {
@@ -89,8 +89,8 @@ func copyOf(opts *Options) *Options {
 	return &own
 }
 
-// find returns what opens the store at url. Its errors repeat no more than the scheme: the
-// rest may be a password in an unexpected place.
+// find returns the function that opens the store at url. Its errors repeat only the scheme,
+// because any other part may be a misplaced password.
 func find(url string) (OpenFunc, error) {
 	scheme, _, ok := strings.Cut(url, ":")
 	if !ok || !isScheme(scheme) {
@@ -139,7 +139,7 @@ func New(store driver.Store, opts *Options) (*Client, error) {
 	return c, nil
 }
 
-// lacks returns an error if a store does not give what a client requires.
+// lacks returns an error if a store lacks a guarantee that a client requires.
 func lacks(store driver.Store, require Guarantees) error {
 	if missing := store.Caps().Guarantees.Missing(require); missing != nil {
 		return fmt.Errorf("this store cannot give %s: use another store, or do not require it: %w",
@@ -170,9 +170,9 @@ func newClient(opts *Options) (*Client, error) {
 
 // Connect returns a client of the store that open returns; the packages of stores call it. If
 // the error of open is ErrUnavailable, Connect returns a client that calls open again when it
-// is used. Connect returns all other errors, also if they wrap ErrUnavailable together with
-// fs.ErrInvalid or errors.ErrUnsupported, which do not pass. open must bound its time, and
-// make another store in each call.
+// is used. Connect returns all other errors. It also returns an ErrUnavailable that is
+// fs.ErrInvalid or errors.ErrUnsupported, because waiting does not help. open must bound its
+// time, and return a new store in each call.
 func Connect(ctx context.Context, open func(context.Context) (driver.Store, error), opts *Options) (*Client, error) {
 	ctx = present(ctx)
 	store, err := open(ctx)
@@ -202,9 +202,9 @@ func Connect(ctx context.Context, open func(context.Context) (driver.Store, erro
 	return c, nil
 }
 
-// Ping connects to the store, if the client is not connected yet, and asks it something. It
-// returns nil if the store answers, and otherwise the error that Acquire would return. Call it
-// when the program starts, if the program must not wait for its store later. Ping takes at
+// Ping connects to the store unless the client is connected, and sends it a request. It returns
+// nil if the store answers, and otherwise the error that Acquire would return. Call it when the
+// program starts if the program should fail then and not wait for its store later. Ping takes at
 // most five seconds, or the time to connect.
 func (c *Client) Ping(ctx context.Context) error {
 	ctx = present(ctx)

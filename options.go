@@ -21,29 +21,29 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// DefaultTTL is the time to live of a lease if neither Options nor the option TTL sets one: how
-// long others wait for a holder that has crashed.
+// DefaultTTL is the time to live of a lease if neither Options nor the option TTL sets one. After
+// a crash of the holder others wait for that long.
 const DefaultTTL = 30 * time.Second
 
 // Options are the settings of a Client. The zero value of every field is a useful default, and
 // a nil *Options is the same as an empty one.
 type Options struct {
-	// TTL is the time to live of leases. 0 means DefaultTTL. The client renews leases, so TTL
-	// does not limit how long the work may take.
+	// TTL is the time to live of leases. 0 means DefaultTTL; less than 10 ms is an error. The
+	// client renews leases, so TTL does not limit how long the work may take.
 	TTL time.Duration
 
 	// Holder is what other clients see of this one. New fills in fields that are empty: user,
 	// host, process id and the base name of the program.
 	Holder Holder
 
-	// Logger gets a line for each event that an operator may have to act on. The default, nil,
-	// logs nothing but three warnings, which go to slog.Default() once each: that the store grants
-	// nothing for a while (unless Observer.Closed is set), that it refuses requests for leases
-	// (unless Observer.Refused is set), and that it takes more than a sixth of a TTL to answer
-	// (unless Observer.Renewed is set).
+	// Logger gets a line for each event that an operator may have to act on. With nil, the
+	// default, three warnings go to slog.Default(), once each: that the store grants nothing for
+	// a while (unless Observer.Closed is set), that it refuses requests for leases (unless
+	// Observer.Refused is set), and that it takes more than a sixth of a TTL to answer (unless
+	// Observer.Renewed is set).
 	Logger *slog.Logger
 
-	// Observer learns of every event. The default has no functions.
+	// Observer is called for every event. The default has no functions.
 	Observer Observer
 
 	// Require lists the guarantees that the client needs; by default none. If the store lacks
@@ -68,7 +68,8 @@ type option func(*settings)
 
 func (o option) apply(s *settings) { o(s) }
 
-// TTL sets the time to live of the lease. 0, the default, means Options.TTL.
+// TTL sets the time to live of the lease. 0, the default, means Options.TTL. Less than 10 ms is
+// an error.
 func TTL(d time.Duration) Option {
 	return option(func(s *settings) { s.Terms.TTL = cmp.Or(d, s.Terms.TTL) })
 }
@@ -90,17 +91,16 @@ func ProgressEvery(d time.Duration) Option {
 	return option(func(s *settings) { s.Terms.Progress = d })
 }
 
-// MinHold makes the client keep the name from others until d after the grant, also if the
-// lease is released before, so that a short job does not run again on a machine whose clock is
+// MinHold makes the client keep the name from others until d after the grant, even if the
+// lease is released before that. A short job then does not run again on a machine whose clock is
 // late by less than d. Release still ends the lease for its holder, and returns at once. The
-// client goes on renewing it, also with NoRenew, gives it back when d is over, and then calls
+// client goes on renewing it, even with NoRenew, gives it back when d is over, and then calls
 // Observer.Released.
 //
 // Close makes the store keep the name for what is left of d, or for the MaxTTL of the store if
 // that is shorter; Close returns an error then. A store whose leases end with the process or its
-// session cannot do that, and gets the lease back. If the process ends without Close, the name
-// stays taken for what is left of the TTL. MinHold does not keep a lease that is lost before its
-// release, as its work may not be done, nor one that the store loses or somebody breaks.
+// session cannot do that: Close releases the lease. If the process ends without Close, the name
+// stays taken for what is left of the TTL. MinHold ends when the lease is lost or broken.
 //
 // 0, the default, is no MinHold. A d that is negative, or longer than MaxHold or the MaxTTL of
 // the store, is an error. AcquireAll counts d from the grant of each name.
@@ -128,26 +128,27 @@ func MinHold(d time.Duration) Option { return option(func(s *settings) { s.Terms
 func KeepIdle(d time.Duration) Option { return option(func(s *settings) { s.Terms.Idle = d }) }
 
 // Why says what the lease is for, in the words of its holder. Others read it when they find the
-// name held. The default is empty; the longest text has 512 bytes.
+// name held. The default is empty. More than 512 bytes are an error.
 func Why(text string) Option { return option(func(s *settings) { s.Terms.Why = text }) }
 
 // Shared asks for a lease that is held together with other shared ones, as by readers. It
 // excludes exclusive leases and slots. If the store serves waiters in order, readers that keep
-// coming do not starve a writer. By default leases are exclusive. The error wraps
-// errors.ErrUnsupported if the store has no shared leases; see Guarantees.
+// coming do not starve a writer. By default leases are exclusive. Shared together with Slots is
+// an error. The error wraps errors.ErrUnsupported if the store has no shared leases; see
+// Guarantees.
 func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 
-// Slots asks for one of n leases that are held on the name at a time. All callers that use the
+// Slots asks for one of n leases that may be held on the name at a time. All callers that use the
 // name must give the same n: the call returns a *SlotsError while the name is held with another
-// number. By default leases are exclusive. The error wraps errors.ErrUnsupported if the store
-// has no slots; see Guarantees.
+// number. By default leases are exclusive. An n below 1 is an error. The error wraps
+// errors.ErrUnsupported if the store has no slots; see Guarantees.
 func Slots(n int) Option { return option(func(s *settings) { s.slots, s.hasSlots = n, true }) }
 
 // Reentrant lets a holder acquire what it holds already. If the context of the call was made
 // by Context of a lease on the same name, the call returns that lease with one more hold, at
-// once. The last of as many calls of Release gives the lease back. Of the other options only
-// the kind counts then: a shared lease does not become exclusive, nor a slot anything else. By
-// default such a call returns an error that is ErrHeld.
+// once. The lease is given back when Release was called as often. Of the other options only the
+// kind counts then: the call returns an error if the kind of the lease does not serve it. By
+// default such a call returns ErrHeld.
 //
 // The context identifies the holder. Goroutines that share it are one holder and do not
 // exclude each other. A function that does not pass it on is another holder, and waits; a
@@ -157,9 +158,10 @@ func Slots(n int) Option { return option(func(s *settings) { s.slots, s.hasSlots
 func Reentrant() Option { return option(func(s *settings) { s.Reentrant = true }) }
 
 // Holding says that the caller holds a lease that is not in the context of the call, such as
-// one of the parent process. Acquire then finds deadlocks through that lease too.
+// a lease of its parent process. Acquire then finds deadlocks through that lease too. It may be
+// given more than once. By default Acquire knows the leases in the context.
 func Holding(name, lease string) Option {
-	// Clip, as the options of one call may be used for others.
+	// Clip, because callers may use the same options again.
 	return option(func(s *settings) { s.holding = append(slices.Clip(s.holding), driver.Hold{Name: name, Lease: lease}) })
 }
 
@@ -174,7 +176,7 @@ func (c *Client) settings(opts []Option) (settings, error) {
 	s := settings{Call: client.Call{Began: driver.Now()}}
 	s.Terms.TTL = c.ttl
 	if len(opts) > 0 {
-		s = s.with(opts) // out of line: without options nothing escapes
+		s = s.with(opts) // a method of its own, so that without options nothing escapes
 	}
 	s.Kind = line.Kind(s.slots)
 	if s.shared {
@@ -211,7 +213,7 @@ func checkTTL(ttl time.Duration) error {
 	return nil
 }
 
-// checkTimes returns an error if a duration makes no sense.
+// checkTimes returns an error if a duration is negative, or MinHold is longer than MaxHold.
 func (s *settings) checkTimes() error {
 	t := &s.Terms
 	for _, o := range []struct {
@@ -242,8 +244,8 @@ func (c *Client) checkKeepIdle(s *settings) error {
 	return nil
 }
 
-// checkKind returns an error if s asks for a kind of lease that makes no sense or
-// that the store does not have.
+// checkKind returns an error if s asks for an invalid kind of lease, or one that the
+// store lacks.
 func (c *Client) checkKind(s *settings) error {
 	switch {
 	case !s.shared && !s.hasSlots:
@@ -260,8 +262,8 @@ func (c *Client) checkKind(s *settings) error {
 	return nil
 }
 
-// checkKept returns an error if no lease in the store can last for d, a MinHold: Close could not
-// leave it to the store.
+// checkKept returns an error if d, a MinHold, is longer than the store's MaxTTL: Close could not
+// leave such a lease to the store.
 func (c *Client) checkKept(ctx context.Context, d time.Duration) error {
 	if d <= time.Duration(c.longest.Load()) {
 		return nil
@@ -270,7 +272,7 @@ func (c *Client) checkKept(ctx context.Context, d time.Duration) error {
 	defer cancel()
 	info, err := c.core.Store().Describe(ctx)
 	if err != nil || info.MaxTTL == 0 {
-		return nil // the request for the lease says what is wrong; or no client has set MaxTTL yet
+		return nil // the request for the lease will say what is wrong, or MaxTTL is not set yet
 	}
 	c.longest.Store(int64(info.MaxTTL))
 	if d > info.MaxTTL {
@@ -279,8 +281,8 @@ func (c *Client) checkKept(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// process is the holder that every client of this process starts from. Looking up the
-// user can read files, so it is done once.
+// process is the default holder of all clients of this process. It is made once, because
+// looking up the user can read files.
 var process = sync.OnceValue(func() Holder {
 	h := Holder{PID: os.Getpid(), Space: driver.PIDSpace(), Command: filepath.Base(os.Args[0])}
 	h.Host, _ = os.Hostname()
