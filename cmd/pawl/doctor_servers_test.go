@@ -6,6 +6,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,6 +120,7 @@ func TestDoctorOnRedisInDanger(t *testing.T) {
 		info, err := master.Do("INFO", "replication")
 		return err == nil && strings.Contains(info, "state=online")
 	})
+	w.asInOperations(master.Addr)
 	store = "redis://" + master.Addr + "?assume_new=true"
 	w.diagnosis(store, 1, "role: a master (replicas: 1) that goes on when it is cut off")
 	w.diagnosis("redis://"+replica.Addr, 2, "reachable: ")
@@ -131,6 +134,28 @@ func TestDoctorOnRedisInDanger(t *testing.T) {
 		return err == nil && strings.Contains(info, "min_slaves_good_slaves:0")
 	})
 	w.diagnosis(store, 2, "role: a master that refuses to write", "grant: the store grants nothing: ")
+}
+
+// asInOperations checks that the doctor prints what docs/operations.md shows, of a master with a replica that has
+// just started. Numbers and line breaks may differ.
+func (w *world) asInOperations(addr string) {
+	w.Helper()
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, want, _ := strings.Cut(string(page), "    $ pawl doctor --store redis://localhost\n")
+	want, _, _ = strings.Cut(want, "\n\n")
+	const longest = "?max_ttl=90m" // so that the quarantine lasts
+	p := w.pawl("doctor", "-s", "redis://"+addr+longest)
+	p.end(2)
+	words := func(text string) string {
+		text = strings.NewReplacer(addr, "localhost", longest, "").Replace(text)
+		return regexp.MustCompile(`\d[\d.:hms]*`).ReplaceAllString(strings.Join(strings.Fields(text), " "), "N")
+	}
+	if first := strings.TrimSpace(strings.SplitN(want, "...", 2)[0]); first == "" || !contains(words(p.stdout()), words(want)) {
+		w.Errorf("doctor prints\n%s\nthe page says\n%s", p.stdout(), want)
+	}
 }
 
 // A server that has no memory left grants nothing, whatever it says of itself.

@@ -63,8 +63,15 @@ func (l *Look) unread(name string) bool {
 	return slices.Contains(names, name)
 }
 
-// Pace returns the time between the starts of two looks, if a look takes took.
-func Pace(took time.Duration) time.Duration { return max(Every, share*took) }
+// Pace returns the time between the starts of this look and the next one. A store that was away is soon asked again:
+// that a look took long says nothing of the work that it was.
+func (l *Look) Pace() time.Duration {
+	pace := max(Every, share*l.Took)
+	if !l.Answered() {
+		pace = min(pace, 2*Patience)
+	}
+	return pace
+}
 
 // Store is what is known of a store.
 type Store struct {

@@ -14,21 +14,21 @@ import (
 // become twice as rare.
 type Slowness struct{ told time.Duration }
 
-func (s *Slowness) Tell(w io.Writer, took time.Duration) {
-	switch text := Seldom(took); {
+func (s *Slowness) Tell(w io.Writer, l *Look) {
+	switch text := l.Seldom(); {
 	case text == "":
 		s.told = 0
-	case took >= 2*s.told:
-		s.told = took
+	case l.Took >= 2*s.told:
+		s.told = l.Took
 		fmt.Fprintln(w, "pawl: "+text)
 	}
 }
 
 // Seldom says that a list that took so long is not made as often as people expect, or returns "".
-func Seldom(took time.Duration) string {
-	pace := Pace(took)
-	if pace <= 5*Every {
+func (l *Look) Seldom() string {
+	pace := l.Pace()
+	if pace <= 5*Every || !l.Answered() {
 		return ""
 	}
-	return fmt.Sprintf("listing takes %v, so it is repeated only every %v", driver.ForPeople(took), driver.ForPeople(pace))
+	return fmt.Sprintf("listing takes %v, so it is repeated only every %v", driver.ForPeople(l.Took), driver.ForPeople(pace))
 }

@@ -47,7 +47,7 @@ func (s *Source) Follow(ctx context.Context, take func(Look), rest func(began ti
 			return
 		}
 		take(l)
-		if !Pause(ctx, Pace(l.Took)-time.Since(began), nil) {
+		if !Pause(ctx, l.Pace()-time.Since(began), nil) {
 			return
 		}
 		if rest != nil {

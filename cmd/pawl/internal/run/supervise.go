@@ -224,9 +224,9 @@ func (s *supervisor) cause() error {
 	if s.MaxHold > 0 && time.Since(s.began) > s.MaxHold-s.args.grace-s.args.grace/2 {
 		return fmt.Errorf("%w: --max-hold %v ends in %v, and the command has to stop before that (--grace)", pawl.ErrLost, s.MaxHold, driver.ForPeople(s.args.grace))
 	}
-	late := fmt.Errorf("%w: it was not renewed, and ends in %v", pawl.ErrLost, driver.ForPeople(s.args.grace))
+	late := fmt.Errorf("%w: it was not renewed, and ends in %v", pawl.ErrLost, driver.ForPeople(max(time.Until(s.lease.Deadline()), 0)))
 	if s.paused > 0 {
-		late = fmt.Errorf("%w: this process did not run for %v", late, driver.ForPeople(s.paused))
+		return fmt.Errorf("%w: this process did not run for %v", late, driver.ForPeople(s.paused))
 	}
 	if trouble := s.Trouble(); trouble != nil {
 		return fmt.Errorf("%w (last renewal: %w)", late, trouble)

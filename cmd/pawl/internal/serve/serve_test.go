@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -178,15 +179,23 @@ func TestAsking(t *testing.T) {
 	})
 }
 
+// slowStore takes two seconds to list.
+type slowStore struct {
+	driver.Store
+	lists atomic.Int64
+}
+
+func (s *slowStore) List(ctx context.Context, prefix string) ([]*pawl.Info, error) {
+	s.lists.Add(1)
+	time.Sleep(2 * time.Second)
+	return s.Store.List(ctx, prefix)
+}
+
 // TestSlowStore: to ask it takes at most a tenth of the time.
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var n atomic.Int64
-		s := New([]*history.Source{{Name: "mem:", Open: func() (*pawl.Client, error) {
-			n.Add(1)
-			time.Sleep(2 * time.Second)
-			return nil, errors.New("no")
-		}}}, Options{})
+		store := &slowStore{Store: new(memlock.Store).Participant()}
+		s := New([]*history.Source{{Name: "mem:", Open: func() (*pawl.Client, error) { return pawl.New(store, nil) }}}, Options{})
 		w := s.watch()
 		go func() {
 			for range w {
@@ -195,8 +204,8 @@ func TestSlowStore(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go s.poll(ctx, 0)
 		time.Sleep(10*time.Minute - time.Second)
-		if n.Load() != 30 {
-			t.Errorf("a store that takes two seconds is asked %d times in ten minutes; want 30", n.Load())
+		if n := store.lists.Load(); n != 30 {
+			t.Errorf("a store that takes two seconds is asked %d times in ten minutes; want 30", n)
 		}
 		cancel()
 		s.unwatch(w)

@@ -106,8 +106,8 @@ func (w *watching) run(ctx context.Context) (err error) {
 		if f, ok := w.Stdout.(*os.File); ok && display.NobodyReads(f) {
 			return nil
 		}
-		w.slow.Tell(w.Stderr, look.Took)
-		time.Sleep(history.Pace(look.Took) - time.Since(began))
+		w.slow.Tell(w.Stderr, &look)
+		time.Sleep(look.Pace() - time.Since(began))
 	}
 }
 

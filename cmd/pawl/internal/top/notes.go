@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
@@ -39,8 +38,8 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 		if often := s.changing(); often != "" {
 			notes = append(notes, topNote{text: often})
 		}
-		if slow := history.Seldom(s.took); slow != "" {
-			notes = append(notes, topNote{text: display.Printable(s.Name) + ": " + slow, level: doubtful})
+		if s.slow != "" {
+			notes = append(notes, topNote{text: display.Printable(s.Name) + ": " + s.slow, level: doubtful})
 		}
 		for _, cycle := range s.Deadlocks {
 			notes = append(notes, topNote{text: deadlock(cycle), level: wrong})

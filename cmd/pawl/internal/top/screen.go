@@ -48,9 +48,9 @@ func (t *top) draw(s tcell.Screen, now time.Time) {
 	}
 	keys := "q quit  sort: n name  h holder  a age  w waiting  f first wait"
 	if last-t.first < len(rows) {
-		keys += fmt.Sprintf("  %d-%d of %d", t.first+1, last, len(rows))
+		keys = fmt.Sprintf("q quit  n name  h holder  a age  w waiting  f first  ↑↓ move  %d-%d of %d", t.first+1, last, len(rows))
 	}
-	s.PutStrStyled(0, height-1, display.Cut(keys, width), tcell.StyleDefault.Dim(true))
+	s.PutStrStyled(0, height-1, display.Cut(keys, width), tcell.StyleDefault) // not dim: some terminals hide that
 	s.Show()
 }
 

@@ -53,8 +53,8 @@ type top struct {
 type topStore struct {
 	history.Store
 	source *history.Source
-	failed error // to read some or all of it
-	took   time.Duration
+	failed error  // to read some or all of it
+	slow   string // that it is asked seldom
 }
 
 func Command(a *cli.App) *cobra.Command {
@@ -105,7 +105,7 @@ func Command(a *cli.App) *cobra.Command {
 // take makes a look what is known of a store.
 func (t *top) take(s *topStore, l *history.Look) {
 	t.past.Take(&s.Store, l)
-	s.failed, s.took = l.Err, l.Took
+	s.failed, s.slow = l.Err, l.Seldom()
 }
 
 // live shows it until somebody quits.
