@@ -60,60 +60,6 @@ func urlOf(ms ...*member) string {
 	return "etcd://" + strings.Join(addrs, ",")
 }
 
-// TestKilledLeader: the leader of three is killed while a lease is held and waited
-// for, and comes back. The holder keeps it, and the waiter gets it when it is
-// released.
-func TestKilledLeader(t *testing.T) {
-	t.Parallel()
-	ms := startCluster(t, 3)
-	const ttl = 10 * time.Second
-	a, b := openClient(t, urlOf(ms...), ttl), openClient(t, urlOf(ms...), ttl)
-	held, err := a.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := make(chan *pawl.Lease, 1)
-	go func() {
-		l, err := b.Acquire(t.Context(), "deploy")
-		if err != nil {
-			t.Errorf("Acquire = %v", err)
-		}
-		next <- l
-	}()
-	for range 2 {
-		l, _ := leader(t, ms)
-		l.Kill()
-		time.Sleep(ttl / 4)
-		if err := l.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(ttl / 2) // past the first renewal
-		if err := held.Err(); err != nil {
-			t.Fatalf("the lease is lost: %v", err)
-		}
-		select {
-		case l := <-next:
-			t.Fatalf("the waiter has got it: %v", l)
-		default:
-		}
-	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
-	select {
-	case l := <-next:
-		if l == nil {
-			t.FailNow()
-		}
-		if l.Token() <= held.Token() {
-			t.Errorf("token %d after %d", l.Token(), held.Token())
-		}
-		l.Release(t.Context())
-	case <-time.After(patience):
-		t.Fatal("the waiter does not get it")
-	}
-}
-
 // TestCutOffMember: the holder asks a member, leader or not, that cannot reach the
 // majority. It must stop before the next holder starts.
 func TestCutOffMember(t *testing.T) {

@@ -60,29 +60,6 @@ func eating(t *testing.T, m *member, n int) *half {
 	return s
 }
 
-// TestEatenReplyOfTry: the key is there, nobody knows, and it is undone.
-func TestEatenReplyOfTry(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	a, b := eating(t, m, 1), openStore(t, m.url())
-	req := request("deploy")
-	ans, err := a.Ask(t.Context(), req)
-	if err == nil || !driver.FailureOf(err).Maybe {
-		t.Fatalf("Ask = %+v, %v; want that the outcome is open", ans, err)
-	}
-	if n := len(keys(t, b, "pawl/lock/")); n != 1 {
-		t.Errorf("%d keys; want the one of the attempt", n)
-	}
-	undo(t, a, req, ans)
-	nothingLeft(t, b)
-	a = eating(t, m, 1)
-	if g, err := a.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrUncertain) || g != nil {
-		t.Errorf("TryAcquire = %v, %v; want ErrUncertain", g, err)
-	}
-	nothingLeft(t, b)
-	release(t, take(t, b, request("deploy")))
-}
-
 // TestEatenReplyOfJoin: a waiter whose first answer is lost has a key. A caller that gives up undoes it. A caller that
 // goes on waiting finds it, and makes no other.
 func TestEatenReplyOfJoin(t *testing.T) {
@@ -159,26 +136,6 @@ func TestEatenReplyOfRejoin(t *testing.T) {
 	nothingLeft(t, b)
 }
 
-// TestEatenReplyOfRelease: it is repeated without harm to the next holder.
-func TestEatenReplyOfRelease(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	a, b := eating(t, m, 2), openStore(t, m.url())
-	g := take(t, a, request("deploy"))
-	if err := g.Release(t.Context()); err == nil || errors.Is(err, driver.ErrLost) {
-		t.Errorf("Release = %v; want that the outcome is open", err)
-	}
-	nothingLeft(t, b)
-	next := take(t, b, request("deploy"))
-	release(t, g)
-	release(t, g)
-	if _, err := a.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("TryAcquire = %v; want ErrHeld", err)
-	}
-	release(t, next)
-	nothingLeft(t, b)
-}
-
 // TestLateCreate: the transaction that creates the keys is carried out after the
 // attempt was given up and undone. It must have no effect. The late one is sent as
 // it was built, when the undo has been answered.
@@ -220,43 +177,6 @@ func TestLateUndo(t *testing.T) {
 		t.Errorf("Renew of the next lease = %v", err)
 	}
 	release(t, next)
-}
-
-// TestStoppedServer: what was given up while the server was stopped is carried out
-// when it goes on, and undone, well before the TTL.
-func TestStoppedServer(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	locks := openClient(t, m.url(), time.Minute)
-	b := openStore(t, m.url())
-	held, err := locks.Acquire(t.Context(), "other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if l, err := locks.TryAcquire(ctx, "try"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("TryAcquire = %v, %v; want the context's error", l, err)
-	}
-	if l, err := locks.Acquire(ctx, "wait"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Acquire = %v, %v; want the context's error", l, err)
-	}
-	time.Sleep(time.Second)
-	m.Cont()
-	for _, name := range []string{"try", "wait"} {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		g, err := b.Acquire(ctx, request(name))
-		cancel()
-		if err != nil {
-			t.Fatalf("%s: Acquire = %v", name, err)
-		}
-		release(t, g)
-	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
-	nothingLeft(t, b)
 }
 
 // heldBack is a client that sends one transaction later than it is asked to.

@@ -157,36 +157,6 @@ func TestTokensGrow(t *testing.T) {
 	}
 }
 
-// TestExtend: a longer TTL needs another etcd lease. The token stays, and when the
-// reply is lost the grant is neither lost nor trusted for longer.
-func TestExtend(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	a, b := eating(t, m, 2), openStore(t, m.url())
-	const short, long = 5 * time.Second, time.Minute
-	g := take(t, a, requestFor("deploy", short))
-	if since, err := g.Renew(t.Context(), long); err == nil || errors.Is(err, driver.ErrLost) {
-		t.Fatalf("Renew = %v, %v; want no answer", since, err)
-	}
-	if _, err := g.Renew(t.Context(), short); err != nil {
-		t.Fatalf("Renew after a lost answer = %v", err)
-	}
-	since, err := g.Renew(t.Context(), long)
-	if err != nil {
-		t.Fatalf("Renew for longer = %v", err)
-	}
-	time.Sleep(since.Add(short + 3*time.Second).Sub(driver.Now()))
-	if _, err := b.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("TryAcquire = %v; want ErrHeld", err)
-	}
-	info, err := b.Inspect(t.Context(), "deploy")
-	if err != nil || len(info.Holders) != 1 || info.Holders[0].Token != driver.Token(g.Token()) {
-		t.Errorf("Inspect = %+v, %v; want token %d", info, err, g.Token())
-	}
-	release(t, g)
-	nothingLeft(t, b)
-}
-
 // TestAcquiredTime: when a waiter got the name is known after its first renewal.
 func TestAcquiredTime(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ package pglock
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -140,34 +139,6 @@ func TestBatchGivesBack(t *testing.T) {
 			t.Errorf("%s: Release = %v", names[i+1], err)
 		}
 	}
-}
-
-// TestBatchOfOwnNames: many goroutines with a name of their own each get it, with tokens that
-// grow, and some of them in one call.
-func TestBatchOfOwnNames(t *testing.T) {
-	t.Parallel()
-	d := open(t, server(t).URL("pawl"), &Options{Schema: "own names"})
-	var all sync.WaitGroup
-	for i := range 32 {
-		all.Go(func() {
-			var last uint64
-			for range 20 {
-				g, err := d.TryAcquire(t.Context(), request(fmt.Sprint("own/", i), 10*time.Second))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if g.Token() <= last {
-					t.Errorf("token %d after %d", g.Token(), last)
-				}
-				last = g.Token()
-				if err := g.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 // TestRenewTogether: of leases that are renewed in one call, each gets the answer that is its

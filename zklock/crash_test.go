@@ -5,18 +5,13 @@
 package zklock
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	mrand "math/rand/v2"
-	"os"
-	"os/exec"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -148,69 +143,6 @@ func childrenOf(t testing.TB, c *client, name string) []string {
 	return names
 }
 
-const holdEnv = "ZKLOCK_TEST_HOLD"
-
-// hold is a process that takes a lock and keeps it until it is killed.
-func hold(url string) {
-	locks, err := Open(context.Background(), url, options(killedTTL))
-	for again := err == nil; again; { // one that was paused may find that the servers have been silent for a TTL
-		_, err = locks.Acquire(context.Background(), "deploy")
-		again = errors.Is(err, pawl.ErrUnavailable) || errors.Is(err, pawl.ErrUncertain)
-	}
-	fmt.Println("held", err)
-	select {}
-}
-
-// startHolder starts a process that is one, and returns what it says when it has the lock.
-func startHolder(t testing.TB, url string) (*exec.Cmd, <-chan string) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), holdEnv+"="+url)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	says := make(chan string, 1)
-	go func() {
-		if line, err := bufio.NewReader(out).ReadString('\n'); err == nil {
-			says <- line
-		}
-	}()
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	return cmd, says
-}
-
-const killedTTL = 8 * time.Second // a busy machine must be able to renew in time
-
-// TestKilledHolder: the waiter has the lock when the session of a holder that was
-// killed with -9 has ended, and not before its TTL is over.
-func TestKilledHolder(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	cmd, says := startHolder(t, s.url())
-	if line := <-says; line != "held <nil>\n" {
-		t.Fatalf("the holder says %q", line)
-	}
-	b := openURL(t, s.url(), killedTTL)
-	w := wait(t, b, request("deploy", killedTTL))
-	time.Sleep(time.Second)
-	cmd.Process.Kill()
-	killed := driver.Now()
-	release(t, w.granted(t))
-	took, limit := w.at.Sub(killed), 2*b.wire.timeoutFor(purpose{ttl: killedTTL})
-	t.Logf("the waiter had the lock %v after the kill; sessions last %v", took, b.wire.timeoutFor(purpose{ttl: killedTTL}))
-	if took > limit {
-		t.Errorf("the waiter got the lock %v after the kill; want at most %v", took, limit)
-	}
-}
-
 // TestContention is 8 clients with 8 goroutines each that want one lock, 500 times. Nobody overlaps, everybody is served in the order of the nodes, each
 // release wakes one, and nothing is left.
 func TestContention(t *testing.T) {
@@ -338,64 +270,6 @@ func TestLeaderKilled(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Error("the waiter waits for ever")
-	}
-}
-
-// TestServersKilledUnderLoad: one lock is fought for while the servers are killed and
-// come back, one after the other. There are never two trusted holders.
-func TestServersKilledUnderLoad(t *testing.T) {
-	t.Parallel()
-	e, name := useEnsemble(t)
-	const ttl = 2 * time.Second
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
-	var mu sync.Mutex
-	var last *pawl.Lease
-	var n atomic.Int64
-	var all sync.WaitGroup
-	for i := range 4 {
-		c := clientOf(t, openURL(t, e.url(i%3, (i+1)%3, (i+2)%3), ttl).wire, ttl)
-		all.Go(func() {
-			for ctx.Err() == nil {
-				l, err := c.Acquire(ctx, name)
-				if err != nil {
-					time.Sleep(20 * time.Millisecond)
-					continue
-				}
-				mu.Lock()
-				if last != nil {
-					trusted := last.Err() == nil
-					if l.Err() == nil && trusted {
-						t.Errorf("two leases are trusted: tokens %d and %d", last.Token(), l.Token())
-					}
-					if l.Err() == nil && l.Token() <= last.Token() {
-						t.Errorf("token %d after %d", l.Token(), last.Token())
-					}
-				}
-				if l.Err() == nil {
-					last = l
-					n.Add(1)
-				}
-				mu.Unlock()
-				select {
-				case <-l.Done():
-				case <-time.After(mrand.N(100 * time.Millisecond)):
-				}
-				l.Release(context.Background())
-			}
-		})
-	}
-	for began := time.Now(); ctx.Err() == nil && (n.Load() == 0 || time.Since(began) < 12*time.Second); {
-		dead := e.servers[mrand.IntN(3)]
-		dead.Kill()
-		time.Sleep(mrand.N(time.Second))
-		dead.restart(t)
-	}
-	cancel()
-	all.Wait()
-	t.Logf("%d leases", n.Load())
-	if n.Load() == 0 {
-		t.Error("nobody ever got the lock")
 	}
 }
 

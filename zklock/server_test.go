@@ -36,9 +36,6 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv(holdEnv); url != "" {
-		hold(url)
-	}
 	if _, err := os.Stat(servers.Jar); err != nil {
 		fmt.Fprintln(os.Stderr, "zklock: a ZooKeeper server is missing: apt-get install zookeeper")
 		os.Exit(1)

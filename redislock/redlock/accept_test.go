@@ -8,15 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 func long() *driver.Request {
@@ -77,70 +73,6 @@ func cycle(t testing.TB, d *store) (took [3]time.Duration) {
 		t.Errorf("Release = %v", err)
 	}
 	return took
-}
-
-func medians(t testing.TB, d *store, n int) (m [3]time.Duration, longest time.Duration) {
-	var all [3][]time.Duration
-	for range n {
-		for i, took := range cycle(t, d) {
-			all[i] = append(all[i], took)
-			longest = max(longest, took)
-		}
-	}
-	for i := range m {
-		slices.Sort(all[i])
-		m[i] = all[i][n/2]
-	}
-	return m, longest
-}
-
-func TestTwoOfFiveKilled(t *testing.T) {
-	t.Parallel()
-	late := drivertest.Late(t)
-	opts := patient()
-	f := startFleet(t, 5, opts)
-	d := dialFleet(t, f, opts)
-	healthy, _ := medians(t, d, 100)
-	f[0].kill()
-	f[3].kill()
-	crippled, longest := medians(t, d, 100)
-	t.Logf("medians of acquire, extend and release: %v healthy, %v with two killed; at most %v", healthy, crippled, longest)
-	if longest >= opts.NodeTimeout+late() {
-		t.Errorf("one of them took %v: it has waited for the dead", longest)
-	}
-	fleet{f[1], f[2], f[4]}.clear(t)
-}
-
-func TestThreeOfFiveKilled(t *testing.T) {
-	t.Parallel()
-	late := drivertest.Late(t)
-	opts := patient()
-	f := startFleet(t, 5, opts)
-	d := dialFleet(t, f, opts)
-	g, err := d.TryAcquire(t.Context(), long())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range f[:3] {
-		s.kill()
-	}
-	if _, err := g.Renew(t.Context(), time.Minute); err == nil || errors.Is(err, driver.ErrLost) {
-		t.Errorf("Renew = %v; want an error that is not ErrLost", err)
-	}
-	g.Release(t.Context())
-	fleet(f[3:]).clear(t)
-	began := time.Now()
-	_, err = d.TryAcquire(t.Context(), long())
-	if took := time.Since(began); took > opts.NodeTimeout+time.Second+late() {
-		t.Errorf("TryAcquire took %v; want an answer within the node timeout of %v", took, opts.NodeTimeout)
-	}
-	// The connections may just be going down, in which case it is not certain what
-	// was sent on them.
-	if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) ||
-		!strings.Contains(err.Error(), "of 5 nodes have not answered, and 3 have to") || !strings.Contains(err.Error(), f[0].Addr) {
-		t.Errorf("TryAcquire = %v; want an error that says that 3 of 5 nodes are down, and which", err)
-	}
-	fleet(f[3:]).clear(t)
 }
 
 // TestCrashedNode is the story of the page on Redlock: client 1 holds A, B and C; C
@@ -209,92 +141,6 @@ func (f fleet) oneByOne(t testing.TB, opts *Options) {
 	single.AllowSingle = true
 	for i := range f {
 		f[i:i+1].bless(t, &single)
-	}
-}
-
-// TestStoppedNode: no call waits for a node that takes requests and does not answer,
-// and nothing piles up.
-func TestStoppedNode(t *testing.T) {
-	// Not parallel: it counts goroutines.
-	opts := patient()
-	opts.NodeTimeout, opts.TTL = 2*time.Second, 4*time.Second // the connection is given up after a second
-	f := startFleet(t, 3, opts)
-	d := dialFleet(t, f, opts)
-	cycle(t, d)
-	before := runtime.NumGoroutine()
-	f[2].stop()
-	longest, most := time.Duration(0), 0
-	late := 0
-	for i := range 2000 {
-		for _, took := range cycle(t, d) {
-			longest = max(longest, took)
-			if took >= opts.NodeTimeout {
-				late++
-			}
-		}
-		if i%50 == 0 {
-			most = max(most, runtime.NumGoroutine()-before)
-		}
-	}
-	// What was sent before the node was found to be silent ends with its connection.
-	if !eventually(patience, func() bool { return runtime.NumGoroutine()-before < 100 }) {
-		t.Errorf("%d goroutines more than before", runtime.NumGoroutine()-before)
-	}
-	t.Logf("the longest of 6,000 requests took %v; at most %d goroutines more", longest, most)
-	if late > 0 {
-		t.Errorf("%d requests took the node timeout", late)
-	}
-	if most > 2*maxBusy+100 { // two for each request, and those of other things
-		t.Errorf("up to %d goroutines more than before", most)
-	}
-	f[2].cont()
-	f.clear(t)
-	if !eventually(patience, func() bool { return d.members[2].debtCount() == 0 }) {
-		t.Error("endings are still owed")
-	}
-	cycle(t, d)
-}
-
-// TestCancelledLeavesNothing: however an acquisition is cut short, no node has the
-// lock soon after, although its TTL is long.
-func TestCancelledLeavesNothing(t *testing.T) {
-	t.Parallel()
-	opts := patient()
-	f := startFleet(t, 3, opts)
-	d := dialFleet(t, f, opts)
-	cycle(t, d)
-	cut, worst := 0, time.Duration(0)
-	for i := range 150 {
-		f[2].stop()
-		if i%2 == 0 {
-			f[1].stop()
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), rand.N(2*time.Millisecond))
-		g, err := d.TryAcquire(ctx, long())
-		cancel()
-		f[1].cont()
-		f[2].cont()
-		began := time.Now()
-		switch {
-		case err == nil:
-			if err := g.Release(t.Context()); err != nil {
-				t.Errorf("Release = %v", err)
-			}
-		case errors.Is(err, driver.ErrHeld): // what the one before has left is being undone
-		case !errors.Is(err, context.DeadlineExceeded):
-			t.Fatalf("TryAcquire = %v; want the context's error", err)
-		default:
-			cut++
-		}
-		if i%10 == 0 {
-			f.clear(t)
-			worst = max(worst, time.Since(began))
-		}
-	}
-	f.clear(t)
-	t.Logf("%d of 150 were cut short; all nodes were clear within %v, three calls of redis-cli included", cut, worst)
-	if cut == 0 {
-		t.Error("none was cut short")
 	}
 }
 

@@ -4,7 +4,6 @@ package redlock
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -34,76 +33,6 @@ func wan(all []*master, least time.Duration, seed uint64) {
 		m.set(func(string) fault {
 			return fault{before: least + time.Duration(r.Int64N(int64(least))), after: least + time.Duration(r.Int64N(int64(least)))}
 		})
-	}
-}
-
-// TestCrowd: 64 participants want one name, again and again. They all get it, and
-// do not spend their time on votes that nobody wins.
-func TestCrowd(t *testing.T) {
-	for _, n := range []int{3, 5} {
-		t.Run(fmt.Sprint(n, " nodes"), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { crowd(t, n) })
-		})
-	}
-}
-
-func crowd(t *testing.T, n int) {
-	const participants, each, hold = 64, 4, 2 * time.Millisecond
-	all := masters(n)
-	wan(all, 200*time.Microsecond, uint64(n))
-	var drivers []*store
-	for range participants {
-		drivers = append(drivers, start(t, all, nil))
-	}
-	began := driver.Now()
-	var wait sync.WaitGroup
-	var mu sync.Mutex
-	holders, last := 0, uint64(0)
-	for _, d := range drivers {
-		wait.Go(func() {
-			for range each {
-				g, err := d.Acquire(t.Context(), request())
-				if err != nil {
-					t.Errorf("Acquire = %v", err)
-					return
-				}
-				mu.Lock()
-				if holders++; holders > 1 || g.Token() <= last {
-					t.Errorf("%d holders; token %d after %d", holders, g.Token(), last)
-				}
-				last = g.Token()
-				mu.Unlock()
-				time.Sleep(hold)
-				mu.Lock()
-				holders--
-				mu.Unlock()
-				if err := g.Release(t.Context()); err != nil {
-					t.Errorf("Release = %v", err)
-				}
-			}
-		})
-	}
-	wait.Wait()
-	took := driver.Now().Sub(began)
-	var s Stats
-	for _, d := range drivers {
-		a := d.Stats()
-		s.Grants += a.Grants
-		s.Rounds += a.Rounds
-		s.Splits += a.Splits
-		s.Looks += a.Looks
-	}
-	g := float64(s.Grants)
-	t.Logf("%v for each grant, with %.1f rounds of proposals, %.2f of them split, and %.1f looks",
-		(took / time.Duration(s.Grants)).Round(time.Microsecond), float64(s.Rounds)/g, float64(s.Splits)/g, float64(s.Looks)/g)
-	if s.Grants != participants*each {
-		t.Errorf("%d grants; want %d", s.Grants, participants*each)
-	}
-	if float64(s.Splits) > 2*g || float64(s.Rounds) > 8*g {
-		t.Errorf("%+v; want at most 2 splits and 8 rounds for each grant", s)
-	}
-	if limit := 10 * (hold + time.Millisecond) * participants * each; took > limit {
-		t.Errorf("it took %v; want less than %v", took, limit)
 	}
 }
 

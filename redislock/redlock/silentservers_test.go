@@ -14,52 +14,6 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// TestSilentServersCostOneNodeTimeout: with two stopped servers of five, to connect, to look
-// and to close take no more than one node timeout each, beside what they take anyway.
-func TestSilentServersCostOneNodeTimeout(t *testing.T) {
-	t.Parallel()
-	late := drivertest.Late(t)
-	opts := &Options{NodeTimeout: 2 * time.Second}
-	f := startFleet(t, 5, opts)
-	var plain [3]time.Duration
-	for round := range 2 {
-		if round == 1 {
-			f[1].stop()
-			f[3].stop()
-		}
-		began, step := time.Now(), 0
-		did := func(what string) {
-			took := time.Since(began)
-			t.Logf("%d stopped: %s took %v", 2*round, what, took)
-			if round == 0 {
-				plain[step] = took
-			} else if limit := opts.NodeTimeout*7/4 + 3*plain[step] + late(); took > limit {
-				t.Errorf("%s took %v with two stopped servers, and %v without; want one node timeout more at most", what, took, plain[step])
-			}
-			began, step = time.Now(), step+1
-		}
-		locks, err := Open(t.Context(), f.url(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		did("Open")
-		lease := lockAtLast(t, nil, locks, name)
-		if infos, err := locks.List(t.Context(), ""); err != nil || len(infos) != 1 {
-			t.Errorf("List = %v, %v; want one", infos, err)
-		}
-		did("Acquire and List")
-		if err := lease.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := locks.Close(); err != nil {
-			t.Error(err)
-		}
-		did("Release and Close")
-	}
-	f[1].cont()
-	f[3].cont()
-}
-
 // lockAtLast returns a lease that all servers of f have. On a busy machine one may not answer
 // within the node timeout: then the outcome is uncertain, or the lease is at a quorum only,
 // and a release needs no answer of more servers than leave others a quorum.

@@ -19,6 +19,9 @@ func spares(e *env) {
 	if ans.Spare == 0 {
 		e.Error("no tokens are set aside for a lease that may be kept")
 	}
+	if ans.Waited {
+		e.Error("a lease on a name that nobody wants was waited for: its client does not keep it")
+	}
 	if again := p.take(r); again.Spare != ans.Spare || again.Token != ans.Token {
 		e.Errorf("asked again, the lease has token %d and %d after it; want %d and %d", again.Token, again.Spare, ans.Token, ans.Spare)
 	}
