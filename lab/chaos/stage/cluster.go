@@ -237,6 +237,8 @@ func (c *cluster) replace(a *Act) error {
 	if m == nil {
 		return nil
 	}
+	m.down.Lock()
+	defer m.down.Unlock()
 	m.Kill()
 	_ = await("a new master", 4*time.Second, func() error {
 		for _, n := range c.nodes {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,7 +18,8 @@ type Redis struct {
 	Process
 	Addr string // of the server itself
 	port string
-	time *clock // that it follows, or nil
+	time *clock     // that it follows, or nil
+	down sync.Mutex // of the fault that has killed it, and starts it again: another one would end its wait
 }
 
 // NewRedis starts a server in a folder, with more settings.

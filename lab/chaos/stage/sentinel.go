@@ -169,6 +169,8 @@ func (t *sentinel) Faults() []Fault {
 			if m == nil {
 				return nil
 			}
+			m.down.Lock()
+			defer m.down.Unlock()
 			m.Kill()
 			for range 50 {
 				if n := t.master(); n != nil && n != m || a.Ctx.Err() != nil {

@@ -114,6 +114,8 @@ func command(a *Act, r *Redis, args ...string) error {
 }
 
 func restart(a *Act, r *Redis, empty bool) error {
+	r.down.Lock()
+	defer r.down.Unlock()
 	r.Kill()
 	if empty {
 		if err := r.Wipe("nodes.conf"); err != nil {
