@@ -84,7 +84,7 @@ func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	if err := n.make(ctx, req); err != nil {
 		return driver.Answer{}, err
 	}
-	l, i, err := n.look(ctx)
+	l, i, err := n.place(ctx)
 	switch {
 	case err != nil:
 		return driver.Answer{}, err
@@ -138,38 +138,37 @@ func slotsError(l line, k kind) error {
 	return nil
 }
 
-// look returns the queue of the name and the node's place in it. Beside that, it watches the node.
-func (n *node) look(ctx context.Context) (line, int, error) {
-	watched := make(chan error, 1)
-	go func() { watched <- n.own(ctx) }()
-	l, i, err := n.place(ctx)
-	if fail := <-watched; err == nil {
-		err = fail
-	}
-	return l, i, err
-}
-
 // place returns the queue of the name and the node's place in it.
 //
 // The server that answers may be behind. But it knows this node, and so every node before it; it may only not
 // know yet that some of these have gone. So a node that is among the holders there is among them in truth.
 func (n *node) place(ctx context.Context) (line, int, error) {
-	names, err := n.s.children(ctx, n.dir)
-	if err != nil {
-		return nil, 0, err
+	all := n.early
+	n.early = listing{}
+	if !slices.Contains(all.names, n.name) {
+		var err error
+		if all, err = n.s.children(ctx, n.dir); err != nil {
+			return nil, 0, err
+		}
 	}
-	l, err := readLine(names)
+	l, err := readLine(all.names, all.stat.Czxid)
 	if err != nil {
 		return nil, 0, err
 	}
 	i := l.index(n.name)
 	if i < 0 {
-		err = errGone
+		return nil, 0, errGone
 	}
-	return l, i, err
+	n.s.mu.Lock()
+	n.token = l[i].token
+	n.s.mu.Unlock()
+	if n.token == 0 {
+		return nil, 0, fmt.Errorf("epoch %d: %w", uint64(all.stat.Czxid)>>32, errEpochs)
+	}
+	return l, i, n.checkOrder(all.stat.Pzxid)
 }
 
-// enqueue watches the nodes that must go before this one can hold the name.
+// enqueue watches the node, and those that must go before it can hold the name.
 func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error) {
 	s := n.s
 	s.mu.Lock()
@@ -177,6 +176,9 @@ func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error
 	n.waitNoMore()
 	n.line = slices.Clone(l) // before the watches are set: they may fire at once, and change it
 	s.mu.Unlock()
+	if err := n.own(ctx); err != nil {
+		return driver.Answer{}, err
+	}
 	for _, c := range l.before(i) {
 		// If it has gone in the meantime, watch acts as if a watch on it had fired.
 		switch err := s.watch(ctx, n.dir+"/"+c.name, n); {
@@ -189,27 +191,19 @@ func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error
 	return driver.Answer{Rank: i - l.holders(), Free: -1, Session: link}, nil
 }
 
-// own watches the node and reads its czxid, unless it has done so over the present connection.
+// own watches the node, unless it is watched over the present connection.
 func (n *node) own(ctx context.Context) error {
 	n.s.mu.Lock()
-	known := n.czxid != 0 && n.watching()
+	known := n.watching()
 	n.s.mu.Unlock()
 	if known {
 		return nil
 	}
-	stat, err := n.s.watchOwn(ctx, n)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	err := n.s.watchOwn(ctx, n)
+	if errors.Is(err, zk.ErrNoNode) {
 		return errGone
-	case err != nil:
-		return err
-	case stat.EphemeralOwner != n.s.sessionID():
-		return errSession // cannot happen: a link belongs to one session
 	}
-	n.s.mu.Lock()
-	defer n.s.mu.Unlock()
-	n.czxid = stat.Czxid
-	return checkCzxid(stat.Czxid)
+	return err
 }
 
 // waitNoMore makes n a waiter no longer: watches on the nodes before it do not concern it. session.mu is held.
@@ -233,13 +227,8 @@ func (n *node) ahead(e event) {
 	if e.gone {
 		n.line = slices.DeleteFunc(n.line, func(c child) bool { return n.dir+"/"+c.name == e.path })
 		if n.line.index(n.name) < n.line.holders() {
-			since, err := n.standing()
-			if err == nil {
-				err = n.checkOrder()
-			}
-			if err == nil && n.begin(since) {
-				ans := n.granted(since)
-				n.tell(driver.Event{Kind: driver.Granted, Grant: ans, Heard: driver.Now()})
+			if since, err := n.standing(); err == nil && n.begin(since) {
+				n.tell(driver.Event{Kind: driver.Granted, Grant: n.granted(since), Heard: driver.Now()})
 				return
 			}
 		}
@@ -255,7 +244,7 @@ func (n *node) tell(e driver.Event) {
 
 // granted is the answer that grants the lease. session.mu is held.
 func (n *node) granted(since driver.Instant) driver.Answer {
-	ans := driver.Answer{Granted: true, Token: tokenOf(n.czxid), Waited: true, Since: since, Handle: n, Session: n.link}
+	ans := driver.Answer{Granted: true, Token: n.token, Waited: true, Since: since, Handle: n, Session: n.s.link}
 	if n.kind() == (kind{}) {
 		ans.Spare = reserved
 	}
@@ -263,17 +252,12 @@ func (n *node) granted(since driver.Instant) driver.Answer {
 }
 
 // grant begins the lease as soon as it can be trusted. If the lease did not wait, trust may count from the
-// request that made its node; else it may count from the last confirmation of the session, as long as the watch on
-// the node has not fired. If neither is enough, grant has a quorum confirm the session again.
+// request that made its node, and nobody waits for the watch on the node. Else it may count from the last confirmation of the
+// session, as long as that watch has not fired. If neither is enough, grant has a quorum confirm the session again.
 func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	s := n.s
 	since, err := n.since, n.sure
 	n.sure = errYoung
-	if err != nil {
-		s.mu.Lock()
-		since, err = n.standing()
-		s.mu.Unlock()
-	}
 	if err == nil {
 		err = s.inTime(since, req) // the look may have taken long
 	}
@@ -282,28 +266,35 @@ func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, e
 			return driver.Answer{}, err
 		}
 	}
-	if err := n.checkOrder(); err != nil {
-		return driver.Answer{}, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !n.begin(since) {
 		return driver.Answer{}, errOver
 	}
+	if !n.watching() {
+		s.store.work.Go(n.review)
+	}
 	return n.granted(since), nil
 }
 
-// confirm has a quorum confirm the session until the lease can be trusted, and returns since when it is. If the
+// confirm watches the node and has a quorum confirm the session until the lease can be trusted, and returns since when it is. If the
 // request is for the queue, confirm asks only once and returns errYoung, as its caller will ask again. It returns
 // errTooSlow if the lease could not be trusted for a whole TTL.
 func (n *node) confirm(ctx context.Context, req *driver.Request) (driver.Instant, error) {
 	s := n.s
+	if err := n.own(ctx); err != nil {
+		return 0, err
+	}
 	s.mu.Lock()
 	if n.young == 0 {
 		n.young = driver.Now()
 	}
 	young := n.young
+	since, err := n.standing()
 	s.mu.Unlock()
+	if err == nil && s.inTime(since, req) == nil {
+		return since, nil
+	}
 	for {
 		since, err := call(ctx, s, func() (driver.Instant, error) { return s.touch(req.TTL, req.Renewed) })
 		if err == nil {

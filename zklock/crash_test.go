@@ -287,9 +287,16 @@ func TestTokensAcrossParents(t *testing.T) {
 				t.Errorf("token %d after %d", g.Token(), last)
 			}
 			last = g.Token()
-			if c, ok := parseChild(g.n.name); !ok || c.seq > 2 {
+			if c, ok := parseChild(g.n.name); !ok || c.seq > 8 {
 				t.Errorf("round %d: the node is %s: its parent was not removed", round, g.n.name)
 			}
+			if _, stat, err := firstSession(d).conn.Exists(g.n.path()); err != nil || g.Token()>>tokenBits > uint64(stat.Czxid) {
+				t.Errorf("token %d of a node that transaction %#x has made, %v: the next parent may be made before", g.Token(), stat.Czxid, err)
+			}
+			ends := openURL(t, s.url(), time.Minute) // one transaction deletes its nodes
+			wait(t, ends, request("deploy", time.Minute))
+			wait(t, ends, request("deploy", time.Minute))
+			ends.wire.Close()
 			release(t, g)
 		}
 		if !eventually(patience, func() bool {

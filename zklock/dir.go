@@ -29,16 +29,27 @@ func (s *session) makeDir(ctx context.Context, dir string) error {
 	}
 }
 
-// children returns the names of the nodes below dir, and none if dir does not exist.
-func (s *session) children(ctx context.Context, dir string) ([]string, error) {
-	names, err := call(ctx, s, func() ([]string, error) {
-		names, _, err := s.conn.Children(dir)
-		return names, err
-	})
+// listing is the answer to a request for the nodes below one.
+type listing struct {
+	names []string
+	stat  zk.Stat // of the node above
+}
+
+// children lists the nodes below dir: none if dir does not exist.
+func (s *session) children(ctx context.Context, dir string) (listing, error) {
+	l, err := call(ctx, s, func() (listing, error) { return s.list(dir) })
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+		return listing{}, nil
 	}
-	return names, err
+	return l, err
+}
+
+func (s *session) list(dir string) (listing, error) {
+	names, stat, err := s.conn.Children(dir)
+	if err != nil {
+		return listing{}, err
+	}
+	return listing{names, *stat}, nil
 }
 
 type none = struct{}

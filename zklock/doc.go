@@ -10,9 +10,9 @@
 // client watches the few nodes that must go before it, so no release wakes a client in
 // vain. A node ends with its session, and so does the lease.
 //
-// The token is the number of the transaction that created the node, its czxid, times
-// 4,096. The numbers in between are reserved for hand-offs within the client, which
-// need no request.
+// The token is the number of the transaction that created the name's node, its czxid,
+// plus the number of the lease's node, times 4,096. The numbers in between are reserved
+// for hand-offs within the client, which need no request.
 //
 // # What is trusted
 //

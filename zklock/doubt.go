@@ -68,7 +68,7 @@ func (s *session) nodesOf(ctx context.Context, key string) ([]string, error) {
 		return nil, err
 	}
 	var l line
-	for _, name := range all {
+	for _, name := range all.names {
 		if c, ok := parseChild(name); ok && strings.HasPrefix(name, prefix) {
 			l = append(l, c)
 		}

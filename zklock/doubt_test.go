@@ -119,7 +119,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 		t.FailNow()
 	}
 	lowest := func() bool {
-		all, _ := readLine(childrenOf(t, other, name))
+		all, _ := readLine(childrenOf(t, other, name), 0)
 		return len(all) == 1 && all[0].name == own.n.name
 	}
 	if !eventually(patience, lowest) {

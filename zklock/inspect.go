@@ -123,11 +123,11 @@ func infoOf(name string, holders []driver.Held) *driver.Info {
 
 // lineOf returns the queue of a name, as the server knows it, and the data of its nodes.
 func (s *session) lineOf(ctx context.Context, dir string) (line, []content, error) {
-	names, err := s.children(ctx, dir)
+	all, err := s.children(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := readLine(names)
+	l, err := readLine(all.names, all.stat.Czxid)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,7 +165,7 @@ func (s *session) names(ctx context.Context, prefix string) (names []string, err
 	if err != nil {
 		return nil, err
 	}
-	for _, node := range nodes {
+	for _, node := range nodes.names {
 		if name, ok := decodeName(node); ok && strings.HasPrefix(name, prefix) {
 			names = append(names, name)
 		}

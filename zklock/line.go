@@ -44,9 +44,10 @@ func checkKind(k kind) error {
 
 // child is one node in the queue of a name.
 type child struct {
-	name string
-	kind kind
-	seq  int64
+	name  string
+	kind  kind
+	seq   int64
+	token uint64 // of its lease; 0 if it can have none
 }
 
 // nodeName matches our nodes, and those of Curator's mutex and read-write lock, of kazoo's locks, and of package
@@ -80,14 +81,16 @@ const maxSeq = 1<<31 - 1<<20
 var errOverflow = errors.New("the numbers of the nodes of this name have nearly run out: " +
 	"let nobody use the name for a minute or two, so that the servers remove its parent and begin anew, or use another name")
 
-// readLine returns the queue among the children of a name's node. It skips nodes that are of no lock.
-func readLine(names []string) (line, error) {
+// readLine returns the queue among the children of a name's node, which the transaction czxid has made. It skips nodes that
+// are of no lock.
+func readLine(names []string, czxid int64) (line, error) {
 	l := make(line, 0, len(names))
 	for _, name := range names {
 		if c, ok := parseChild(name); ok {
 			if c.seq < 0 || c.seq >= maxSeq {
 				return nil, errOverflow
 			}
+			c.token = tokenOf(czxid, c.seq)
 			l = append(l, c)
 		}
 	}

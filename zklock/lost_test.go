@@ -317,7 +317,7 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	}
 	first := wait(t, p, request(name, ttl))
 	old := firstSession(p).sessionID()
-	all, _ := readLine(childrenOf(t, other, name))
+	all, _ := readLine(childrenOf(t, other, name), 0)
 	second := wait(t, openURL(t, s.url(), 60*time.Second), request(name, 60*time.Second))
 	// Not by silence: a waiter that hears nothing for a TTL is told so.
 	e.fresh.Store(true) // for one connection: others may break on a slow machine
@@ -330,7 +330,7 @@ func TestExpiryWhileWaiting(t *testing.T) {
 		t.Fatal("the session of the waiter does not end")
 	}
 	if !eventually(patience, func() bool {
-		now, _ := readLine(childrenOf(t, other, name))
+		now, _ := readLine(childrenOf(t, other, name), 0)
 		return len(now) == 3 && now.index(all[1].name) < 0
 	}) {
 		t.Fatalf("the waiter does not join the queue again: its session is %x; there are %q, and were %v", firstSession(p).id, childrenOf(t, other, name), all)

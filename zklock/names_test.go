@@ -50,7 +50,7 @@ func FuzzChildren(f *testing.F) {
 		f.Add(s, "_c_y-read-0000000003")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		l, err := readLine([]string{a, b, "_c_z-lock-0000000005"})
+		l, err := readLine([]string{a, b, "_c_z-lock-0000000005"}, 0)
 		if err != nil {
 			return
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // renewed is a request for a lease that is renewed, as clients ask for it.
@@ -37,7 +38,7 @@ func TestNextAsksNothing(t *testing.T) {
 	for i := range turns {
 		next := clients[(i+1)%2]
 		w := wait(t, next, renewed("deploy", ttl))
-		l, err := readLine(childrenOf(t, next, "deploy"))
+		l, err := readLine(childrenOf(t, next, "deploy"), 0)
 		if err != nil || len(l) != 2 {
 			t.Fatalf("the queue is %v, %v", l, err)
 		}
@@ -56,8 +57,33 @@ func TestNextAsksNothing(t *testing.T) {
 	}
 }
 
-// TestRequests: a lease of a free name costs four requests: making a node, listing, reading and deleting it.
-// Its watch is one answer more.
+// TestOneRoundTrip: who is before a node is asked for behind the request that makes it, and not after the answer. On a slow machine
+// that shows on a slower link.
+func TestOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	const name = "one-round-trip"
+	for trip := time.Second; ; trip *= 2 {
+		link := drivertest.NewLink(t, sharedServer(t).Addr)
+		link.Slow(trip / 2)
+		opts := options(time.Minute)
+		opts.ConnectTimeout = time.Minute
+		d := openThrough(t, link, opts).client
+		release(t, take(t, d, renewed(name, time.Minute))) // the node of the name is there now
+		began := driver.Now()
+		g := take(t, d, renewed(name, time.Minute))
+		took := driver.Now().Sub(began)
+		release(t, g)
+		if took < 2*trip {
+			return
+		}
+		if trip > 2*time.Second {
+			t.Fatalf("with a round trip of %v a lease takes %v", trip, took)
+		}
+	}
+}
+
+// TestRequests: a lease of a free name costs four requests: making a node, listing, watching and deleting it.
+// Its watch is one answer more. A lease that is released at once needs no watch.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	const leases = 200
@@ -94,7 +120,7 @@ func behind(t *testing.T, a, b *client, name string, ttl time.Duration) (g *leas
 	t.Helper()
 	g = take(t, a, renewed(name, ttl))
 	w = wait(t, b, renewed(name, ttl))
-	l, err := readLine(childrenOf(t, a, name))
+	l, err := readLine(childrenOf(t, a, name), 0)
 	if err != nil || len(l) != 2 {
 		t.Fatalf("the queue is %v, %v", l, err)
 	}
@@ -122,7 +148,7 @@ func TestNextIsThere(t *testing.T) {
 		}
 		_ = g.Release(context.WithoutCancel(t.Context()))
 		next := w.granted(t)
-		now, err := readLine(childrenOf(t, a, name))
+		now, err := readLine(childrenOf(t, a, name), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +181,7 @@ func TestDeletedWaiterAsksOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !eventually(patience, func() bool {
-		again, _ := readLine(childrenOf(t, a, name))
+		again, _ := readLine(childrenOf(t, a, name), 0)
 		return len(again) == 2 && again[1].name != l[1].name
 	}) {
 		t.Fatal("the waiter does not join the queue again")

@@ -25,7 +25,7 @@ type node struct {
 	renew  bool   // the lease will be renewed
 	dir    string // of the name
 	prefix string // of the node's name; has the id of the lease, so it is no other lease's
-	floor  int64  // the transaction of the last grant before the first request for this lease; or 0
+	floor  int64  // the latest transaction that was seen before the first request for this lease; or 0
 
 	busy chan struct{} // has an element while somebody uses the fields up to the next blank line
 
@@ -33,12 +33,13 @@ type node struct {
 	maybe    bool           // a request to make it had no answer: it may exist, under an unknown name
 	since    driver.Instant // the result of trusted for the request that made it
 	sure     error          // the error of that; errYoung from the first use on
+	early    listing        // of the name's nodes, asked for behind the request that made it
 	deleting bool           // a request to delete it has been sent
 	gone     bool           // it existed, and was deleted
 
 	// Guarded by session.mu.
 	name    string            // "" until it is known
-	czxid   int64             // the transaction that made it; 0 until it is known
+	token   uint64            // 0 until it is known
 	line    line              // while it waits: the queue, without nodes that have gone
 	before  []string          // the paths of the nodes that must go first, which are watched
 	link    *link             // the connection, or one before it, over which the node is watched; nil if it is not
@@ -54,6 +55,7 @@ type node struct {
 // made is the answer to a request to make a node.
 type made struct {
 	path  string
+	early listing
 	err   error
 	since driver.Instant
 	sure  error
@@ -116,15 +118,24 @@ func (n *node) make(ctx context.Context, req *driver.Request) error {
 }
 
 // create sends one request. If ctx ends before the answer comes, n.making gets it.
+//
+// Behind it goes a request for the children. A server carries out the requests of a session in order, so the list has the
+// node. If the other request happens to be sent first, the list has not, and place asks again.
 func (n *node) create(ctx context.Context, req *driver.Request) error {
 	sent := n.s.sending()
 	n.making = make(chan made, 1)
 	data := newRecord(req)
 	go func(asked chan made) {
+		early := make(chan listing, 1)
+		go func() {
+			l, _ := n.s.list(n.dir)
+			early <- l
+		}()
 		p, err := n.s.conn.Create(n.key(), data, zk.FlagEphemeralSequential, n.s.store.acl)
 		m := made{path: p, err: err, sure: errYoung}
 		if err == nil {
 			m.since, m.sure = n.s.trusted(sent, n.ttl, n.renew)
+			m.early = <-early
 		}
 		asked <- m
 	}(n.making)
@@ -136,7 +147,7 @@ func (n *node) answer(ctx context.Context) error {
 	select {
 	case m := <-n.making:
 		n.making = nil
-		n.since, n.sure = m.since, m.sure
+		n.since, n.sure, n.early = m.since, m.sure, m.early
 		n.maybe = unknown(m.err)
 		n.s.mu.Lock()
 		if m.err == nil {

@@ -36,7 +36,7 @@ type store struct {
 	tickFrom string        // how it is known, for people
 	timeout  time.Duration // of connecting
 
-	seen atomic.Int64 // the latest transaction that has made the node of a lease; see checkOrder
+	seen atomic.Int64 // the latest transaction in a list of nodes; see checkOrder
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc

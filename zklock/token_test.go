@@ -23,17 +23,17 @@ import (
 // TestTokens: between those of two transactions there is room for what is set aside, and
 // the largest is below 2^63.
 func TestTokens(t *testing.T) {
-	for _, czxid := range []int64{1, 2, 1<<32 - 1, 1 << 32, maxCzxid - 1} {
-		if token, next := tokenOf(czxid), tokenOf(czxid+1); token+reserved >= next || token>>tokenBits != uint64(czxid) {
-			t.Errorf("transactions %#x and %#x: tokens %d and %d", czxid, czxid+1, token, next)
+	for _, czxid := range []int64{1, 2, 1<<32 - 1, 1 << 32, maxCzxid - 10} {
+		if token, next := tokenOf(czxid, 8), tokenOf(czxid, 9); token+reserved >= next || token>>tokenBits != uint64(czxid)+9 {
+			t.Errorf("nodes 8 and 9 after transaction %#x: tokens %d and %d", czxid, token, next)
 		}
 	}
-	if last := tokenOf(maxCzxid) + reserved; last != math.MaxInt64 {
+	if last := tokenOf(maxCzxid-3, 2) + reserved; last != math.MaxInt64 {
 		t.Errorf("the last token is %d; want 2^63-1", last)
 	}
-	for _, czxid := range []int64{maxCzxid + 1, -1} {
-		if got := tokenOf(czxid); got != 0 {
-			t.Errorf("transaction %#x has token %d; want none", czxid, got)
+	for _, czxid := range []int64{maxCzxid - 2, maxCzxid + 1, math.MaxInt64, -9} {
+		if got := tokenOf(czxid, 2); got != 0 {
+			t.Errorf("node 2 after transaction %#x has token %d; want none", czxid, got)
 		}
 	}
 }
@@ -53,10 +53,10 @@ func TestEpochsRunOut(t *testing.T) {
 		t.Errorf("Reserved = %d, %v; want %d, true", n, others, reserved)
 	}
 	release(t, g)
-	s.restart(t) // one more epoch
+	s.restart(t) // one more epoch, in which the node of another name is made
 	for _, acquire := range []func() (*participant.Lease, error){
-		func() (*participant.Lease, error) { return d.TryAcquire(t.Context(), request("deploy", time.Minute)) },
-		func() (*participant.Lease, error) { return d.Acquire(t.Context(), request("deploy", time.Minute)) },
+		func() (*participant.Lease, error) { return d.TryAcquire(t.Context(), request("another", time.Minute)) },
+		func() (*participant.Lease, error) { return d.Acquire(t.Context(), request("another", time.Minute)) },
 	} {
 		var g *participant.Lease
 		var err error
@@ -67,7 +67,7 @@ func TestEpochsRunOut(t *testing.T) {
 			t.Errorf("in the epoch after the last = %v, %v; want it refused", g, err)
 		}
 	}
-	if n := childrenOf(t, d, "deploy"); len(n) != 0 {
+	if n := childrenOf(t, d, "another"); len(n) != 0 {
 		t.Errorf("there are the nodes %q; want none", n)
 	}
 }

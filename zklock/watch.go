@@ -35,12 +35,11 @@ func (s *session) watch(ctx context.Context, path string, behind *node) error {
 	if !fresh {
 		return nil
 	}
-	_, err := s.set(ctx, path, w)
-	return err
+	return s.set(ctx, path, w)
 }
 
-// watchOwn watches the node of a lease, so that its client hears that it was deleted. It returns the stat of the node.
-func (s *session) watchOwn(ctx context.Context, n *node) (*zk.Stat, error) {
+// watchOwn watches the node of a lease, so that its client hears that it was deleted.
+func (s *session) watchOwn(ctx context.Context, n *node) error {
 	s.mu.Lock()
 	w := s.watchOn(n.path())
 	w.own = n
@@ -61,17 +60,17 @@ func (s *session) watchOn(path string) *watch {
 // set sets a watch on a node. It watches for children, which an ephemeral node cannot have: so a holder can
 // write into its node and wake nobody. Package zk passes answers and events on in the order in which they arrive. So the
 // own node is watched if no event has come before the answer.
-func (s *session) set(ctx context.Context, path string, w *watch) (*zk.Stat, error) {
+func (s *session) set(ctx context.Context, path string, w *watch) error {
 	s.mu.Lock()
 	w.link = s.link
 	link := w.link
 	s.mu.Unlock()
-	return call(ctx, s, func() (*zk.Stat, error) {
+	_, err := call(ctx, s, func() (none, error) {
 		_, stat, _, err := s.conn.ChildrenW(path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			s.fire(event{path, true})
-			return nil, err
+			return none{}, err
 		case err == nil && stat.EphemeralOwner == 0:
 			err = errEndless
 		}
@@ -87,8 +86,9 @@ func (s *session) set(ctx context.Context, path string, w *watch) (*zk.Stat, err
 				n.ahead(event{path, false})
 			}
 		}
-		return stat, err
+		return none{}, err
 	})
+	return err
 }
 
 // event acts on an event. Package zk calls it, and waits until it returns.
@@ -113,10 +113,20 @@ func (s *session) fire(e event) {
 	}
 	if n := w.own; n != nil && !n.leaving {
 		n.link = nil
-		s.store.work.Go(func() { // a lease may have no renewals that watch its node again
-			if e.gone || errors.Is(n.own(s.store.ctx), errGone) {
+		s.store.work.Go(func() {
+			if e.gone {
 				n.missing(s.store.ctx)
+			} else {
+				n.review() // a lease may have no renewals that watch its node again
 			}
 		})
+	}
+}
+
+// review watches the node of a lease, unless the lease was given back meanwhile, and tells the client if the node has gone.
+func (n *node) review() {
+	s := n.s
+	if !get(s, &n.leaving) && errors.Is(n.own(s.store.ctx), errGone) && !get(s, &n.leaving) {
+		n.missing(s.store.ctx)
 	}
 }
