@@ -30,7 +30,26 @@ func (c *Client) Guarantees() Guarantees {
 	if !c.core.Connected() {
 		return Guarantees{}
 	}
-	return c.core.Store().Caps().Guarantees
+	return Guarantees(c.core.Store().Caps().Guarantees)
+}
+
+// Guarantees lists what a store can promise.
+type Guarantees struct {
+	Fencing         bool // every lease has a token, greater than all earlier ones on the name
+	FIFO            bool // waiters of different clients are granted a name in the order in which they came
+	CrossHost       bool // clients may be on different machines
+	Expiry          bool // a lease ends when its TTL has passed without a renewal; else with its process
+	SurvivesRestart bool // a restart of the store loses no lease that its holder trusts, and tokens go on
+	Shared          bool // leases can be shared, as by readers
+	Slots           bool // a fixed number of leases on a name can be held at a time
+}
+
+// StoreInfo is the state of a store.
+type StoreInfo struct {
+	MaxTTL  time.Duration // the longest TTL, as all clients have agreed; 0 before the first lease, or if the store needs none
+	SetBy   *Holder       // who has set MaxTTL; nil if unknown
+	Closed  time.Duration // for how much longer the store grants nothing, because it may have forgotten leases
+	Why, Do string        // why it is closed, and how to end that at once; empty if it is not
 }
 
 // Close releases the leases that are still held, removes what lost ones have left in the
@@ -290,7 +309,7 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	if err != nil {
 		return nil, c.opError(ctx, "describe", "", err)
 	}
-	return info, nil
+	return (*StoreInfo)(info), nil
 }
 
 // Break ends the lease with the given id, which another client holds on name. That lease is lost,

@@ -14,41 +14,38 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// Types that package pawl shares with its stores.
+// Package pawl shares these types with its stores. They are aliases because errors.As has to find the error that a
+// store has made, and these are the errors and what is in them. Package driver shows their fields.
 type (
-	// Holder describes the process that holds or waits for a name.
+	// HeldError is ErrHeld with Info, which names the holders, and Place, the caller's place in the queue.
+	HeldError = driver.HeldError
+	// LostError is ErrLost with Reason; with By and Why, if somebody broke the lease; and with Err, the last failure.
+	LostError = driver.LostError
+	// ClosedError is ErrUnavailable from a store that may have forgotten leases, and
+	// grants nothing until they have ended: in Left. Do says what ends that at once.
+	ClosedError = driver.ClosedError
+	// SilentError is ErrUnavailable with For, the time for which the store has not answered.
+	SilentError = driver.SilentError
+	// SlotsError says that the name is held with another number of slots: Held, and Wanted by the caller.
+	SlotsError = driver.SlotsError
+	// Holder describes the process that holds or waits for a name: User, Host, PID and Command, or Who.
 	Holder = driver.Holder
-	// Info describes one name: its holders, its waiters and its highest token.
+	// Info describes one name: Holders, Waiters and the highest Token.
 	Info = driver.Info
-	// Held describes one lease in an Info.
+	// Held describes one lease in an Info: its Holder, Lease (the id), Token, Why, times and kind.
 	Held = driver.Held
+	// Waiter describes one waiter in an Info: its Holder, Since when it waits, Why, and what it Holds meanwhile.
+	Waiter = driver.Waiter
+	// Hold names a lease that a waiter holds: Name and Lease (the id).
+	Hold = driver.Hold
 	// Transaction describes, in a Held, a transaction that keeps the name after the end of its lease.
 	Transaction = driver.Transaction
 	// Token is a fencing token: greater than that of every earlier lease on the same
 	// name, or 0 if the store has none. Send it along with every write, and have the
 	// resource refuse a token smaller than the largest it has seen.
 	Token = driver.Token
-	// Guarantees lists what a store promises.
-	Guarantees = driver.Guarantees
-	// HeldError is ErrHeld with what is known about the holder.
-	HeldError = driver.HeldError
-	// LostError is ErrLost with the reason.
-	LostError = driver.LostError
-	// ClosedError is ErrUnavailable from a store that may have forgotten leases, and
-	// grants nothing until they have ended.
-	ClosedError = driver.ClosedError
-	// StoreInfo describes a store; see Client.Store.
-	StoreInfo = driver.StoreInfo
-	// SilentError is ErrUnavailable with the time for which the store has not answered.
-	SilentError = driver.SilentError
-	// Waiter describes one waiter in an Info.
-	Waiter = driver.Waiter
-	// Hold names a lease that a waiter holds.
-	Hold = driver.Hold
 	// Reason says how a lease was lost, in a LostError.
 	Reason = driver.Reason
-	// SlotsError says that the name is held with another number of slots.
-	SlotsError = driver.SlotsError
 )
 
 // How a lease was lost.

@@ -19,21 +19,18 @@ import (
 type Lease client.Lease
 
 // inner returns what package client knows of the lease.
-func (l *Lease) inner() *client.Lease { return (*client.Lease)(l) }
-
-// zero reports whether no call has returned l.
-func (l *Lease) zero() bool { return l.inner().Zero() }
-
-var (
-	errZero = &Error{Err: fmt.Errorf("%w: this Lease is empty: use one that Acquire or TryAcquire has returned", ErrReleased)}
-	over    = closedChannel()
-)
-
-func closedChannel() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
+func (l *Lease) inner() *client.Lease {
+	if l == nil || (*client.Lease)(l).Zero() {
+		return empty
+	}
+	return (*client.Lease)(l)
 }
+
+// empty stands for the zero Lease.
+var (
+	errEmpty = &Error{Err: fmt.Errorf("%w: this Lease is empty: use one that Acquire or TryAcquire has returned", ErrReleased)}
+	empty    = client.Ended(errEmpty.Err, errEmpty)
+)
 
 // State is where a lease is in its life. The package documentation has a diagram.
 type State int
@@ -52,61 +49,33 @@ func (s State) String() string {
 
 // String describes the lease for logs: its name, token and state.
 func (l *Lease) String() string {
-	if l.zero() {
+	if l.inner() == empty {
 		return "no lease"
 	}
 	return fmt.Sprintf("lease of %q, token %d, %v", driver.Shorten(l.Name()), l.Token(), l.State())
 }
 
 // Name returns the name that the lease is for.
-func (l *Lease) Name() string {
-	if l.zero() {
-		return ""
-	}
-	return l.inner().Name()
-}
+func (l *Lease) Name() string { return l.inner().Name() }
 
 // ID returns the id of the lease in the store, as Inspect shows it. The client may hand a
 // lease to its next waiter without asking the store: the id stays then, and the token
 // changes.
-func (l *Lease) ID() string {
-	if l.zero() {
-		return ""
-	}
-	return l.inner().ID()
-}
+func (l *Lease) ID() string { return l.inner().ID() }
 
 // Token returns the fencing token.
-func (l *Lease) Token() Token {
-	if l.zero() {
-		return 0
-	}
-	return l.inner().Token()
-}
+func (l *Lease) Token() Token { return l.inner().Token() }
 
 // Done returns a channel that is closed when the lease has ended.
-func (l *Lease) Done() <-chan struct{} {
-	if l.zero() {
-		return over
-	}
-	return l.inner().Done()
-}
+func (l *Lease) Done() <-chan struct{} { return l.inner().Done() }
 
 // State returns the state of the lease. It looks at the clock.
-func (l *Lease) State() State {
-	if l.zero() {
-		return StateReleased
-	}
-	return State(l.inner().State())
-}
+func (l *Lease) State() State { return State(l.inner().State()) }
 
 // Err returns nil while the lease is held. After that it returns why the lease has ended:
 // ErrReleased, or ErrLost with a *LostError. Err looks at the clock: after a pause of the
 // process the first call already reports that the lease is lost.
 func (l *Lease) Err() error {
-	if l.zero() {
-		return errZero
-	}
 	if cause := l.inner().Ended(); cause != nil {
 		return &Error{"", l.Name(), cause}
 	}
@@ -118,9 +87,6 @@ func (l *Lease) Err() error {
 // holder has handed over may begin with less than its TTL; the client renews it soon, and
 // Extend renews it at once.
 func (l *Lease) Deadline() time.Time {
-	if l.zero() {
-		return time.Time{}
-	}
 	deadline := l.inner().Deadline()
 	if deadline == trust.Never {
 		return time.Time{}
@@ -130,23 +96,13 @@ func (l *Lease) Deadline() time.Time {
 
 // Holds returns how many calls of Release the lease still needs: more than one only with
 // Reentrant, and 0 once it has been given back.
-func (l *Lease) Holds() int {
-	if l.zero() {
-		return 0
-	}
-	return l.inner().Holds()
-}
+func (l *Lease) Holds() int { return l.inner().Holds() }
 
 // Files returns the open files that keep the lease alive, for a child process to inherit.
 // It returns nil if the lease has ended, or the store has no such files. After Files,
 // Release closes only the copies of this process: the lease ends when the child has closed
 // its own.
-func (l *Lease) Files() []*os.File {
-	if l.zero() {
-		return nil
-	}
-	return l.inner().Files()
-}
+func (l *Lease) Files() []*os.File { return l.inner().Files() }
 
 // Extend renews the lease now, for ttl from now, and makes ttl the TTL of later
 // renewals. It is the only way to prolong a lease with NoRenew. MaxHold still ends the lease.
@@ -157,9 +113,6 @@ func (l *Lease) Files() []*os.File {
 // first. After any other error the lease is held as before; the error is
 // errors.ErrUnsupported if the store cannot make the TTL of this lease longer.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
-	if l.zero() {
-		return errZero
-	}
 	ctx = present(ctx)
 	err := checkTTL(ttl)
 	if err == nil {
@@ -171,9 +124,6 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 // Progress reports that the work goes on, and returns what Err does; see ProgressEvery. It
 // asks nobody, so it may be called often.
 func (l *Lease) Progress() error {
-	if l.zero() {
-		return errZero
-	}
 	l.inner().Progress()
 	return l.Err()
 }
@@ -190,9 +140,6 @@ func (l *Lease) Progress() error {
 // needs for the release. A lease with several holds, see Reentrant, is given back by the
 // last of as many calls.
 func (l *Lease) Release(ctx context.Context) error {
-	if l.zero() {
-		return errZero
-	}
 	return l.inner().Release(present(ctx))
 }
 
@@ -213,9 +160,6 @@ func (l *Lease) Release(ctx context.Context) error {
 // The error is ErrLost or ErrReleased if the lease has ended, and errors.ErrUnsupported if
 // the store is no database, or tx is of another database or type.
 func (l *Lease) Guard(ctx context.Context, tx any) error {
-	if l.zero() {
-		return errZero
-	}
 	ctx = present(ctx)
 	return l.opError(ctx, "guard", l.inner().Guard(ctx, tx))
 }
@@ -234,9 +178,6 @@ func (l *Lease) Guard(ctx context.Context, tx any) error {
 // A lease with several holds is refused and stays as it is. After any further error the
 // caller holds nothing: the client gives back both leases.
 func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
-	if l.zero() {
-		return nil, errZero
-	}
 	ctx = present(ctx)
 	shared, err := l.inner().Downgrade(ctx)
 	return (*Lease)(shared), l.opError(ctx, "downgrade", err)
@@ -257,10 +198,6 @@ func (l *Lease) opError(ctx context.Context, op string, err error) error {
 // call already reports that the lease is lost.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(present(parent))
-	if l.zero() {
-		cancel(errZero)
-		return inner, func() {}
-	}
 	c := &leaseContext{Context: inner, lease: l, cancel: cancel}
 	if !l.inner().Bind(c) {
 		cancel(l.Err())

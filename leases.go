@@ -191,7 +191,7 @@ func (g *Leases) Lease(name string) *Lease {
 // Done returns a channel that is closed when the leases have ended.
 func (g *Leases) Done() <-chan struct{} {
 	if g.ctx == nil {
-		return over
+		return empty.Done()
 	}
 	return g.ctx.Done()
 }
@@ -200,7 +200,7 @@ func (g *Leases) Done() <-chan struct{} {
 // of the lease that was lost, or ErrReleased. It looks at the clock, as Lease.Err does.
 func (g *Leases) Err() error {
 	if g.ctx == nil {
-		return errZero
+		return errEmpty
 	}
 	var first error
 	for _, l := range g.leases {
@@ -244,7 +244,7 @@ func (g *Leases) Context(parent context.Context) (context.Context, context.Cance
 // answered by then. A second call waits for the first and returns the same.
 func (g *Leases) Release(ctx context.Context) error {
 	if g.ctx == nil {
-		return errZero
+		return errEmpty
 	}
 	if g.releasing.Swap(true) {
 		<-g.back

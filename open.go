@@ -141,7 +141,7 @@ func New(store driver.Store, opts *Options) (*Client, error) {
 
 // lacks returns an error if a store lacks a guarantee that a client requires.
 func lacks(store driver.Store, require Guarantees) error {
-	if missing := store.Caps().Guarantees.Missing(require); missing != nil {
+	if missing := store.Caps().Guarantees.Missing(driver.Guarantees(require)); missing != nil {
 		return fmt.Errorf("this store cannot give %s: use another store, or do not require it: %w",
 			strings.Join(missing, ", "), errors.ErrUnsupported)
 	}

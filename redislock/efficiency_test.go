@@ -199,7 +199,7 @@ func TestEfficiencyRefused(t *testing.T) {
 	for what, opts := range map[string]*Options{
 		`there is no Mode "fast"`:             {Mode: "fast"},
 		"leave one of them out":               {Mode: Efficiency, WaitReplicas: 1},
-		"Fencing":                             {Mode: Efficiency, Options: pawl.Options{Require: driver.Guarantees{Fencing: true}}},
+		"Fencing":                             {Mode: Efficiency, Options: pawl.Options{Require: pawl.Guarantees{Fencing: true}}},
 		"is longer than MaxTTL, which is 10s": {Mode: Efficiency, MaxTTL: 10 * time.Second, Options: pawl.Options{TTL: time.Minute}},
 	} {
 		if _, err := Open(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), what) {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// Lease is one lease of the client. The zero Lease, and nil, have ended.
+// Lease is one lease of the client.
 type Lease struct {
 	grant *grant
 	token driver.Token
@@ -36,8 +36,14 @@ type Lease struct {
 // Bound is something that ends with a lease, such as a context.
 type Bound interface{ End(cause error) }
 
-// Zero reports whether l is nil or the zero Lease.
-func (l *Lease) Zero() bool { return l == nil || l.grant == nil }
+// Zero reports whether l is the zero Lease, whose other methods panic.
+func (l *Lease) Zero() bool { return l.grant == nil }
+
+// Ended returns a lease that nobody was granted. It has ended because of a cause, and Release returns err.
+func Ended(cause, err error) *Lease {
+	c := &Client{ctx: context.Background(), expires: true}
+	return &Lease{grant: &grant{client: c}, trust: trust.Over(cause), given: true, relErr: err}
+}
 
 // Client returns the client that has the lease.
 func (l *Lease) Client() *Client { return l.grant.client }
@@ -106,7 +112,7 @@ func (l *Lease) Holds() int {
 
 // Files returns the open files that a child process must inherit.
 func (l *Lease) Files() []*os.File {
-	if !l.grant.remote.Inherits() || !l.keep() {
+	if l.ended() != nil || !l.grant.remote.Inherits() || !l.keep() {
 		return nil
 	}
 	return l.grant.remote.Files()
@@ -144,6 +150,9 @@ func (l *Lease) Unbind(b Bound) {
 // Guard binds a transaction to the lease.
 func (l *Lease) Guard(ctx context.Context, tx any) error {
 	err := l.Ended()
+	if l.grant.remote == nil { // it is empty
+		return err
+	}
 	switch guards := l.grant.remote.Guards(); {
 	case !guards && err == nil:
 		return fmt.Errorf("this store is not a database whose transactions a lease can guard; send the Token with each write instead: %w", errors.ErrUnsupported)

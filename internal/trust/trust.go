@@ -149,6 +149,9 @@ func Begin(t Terms, g Grant, now driver.Instant, chance float64) Lease {
 	return l
 }
 
+// Over returns a lease that nobody was granted and that has ended because of err.
+func Over(err error) Lease { return Lease{state: Released, cause: err, limit: Never, stuck: Never} }
+
 // State returns the state, without a look at the clock.
 func (l *Lease) State() State { return l.state }
 

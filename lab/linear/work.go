@@ -30,7 +30,7 @@ func (r *run) work(ctx context.Context, h *history, worker int, c *pawl.Client) 
 		case !h.waited:
 			time.Sleep(rand.N(time.Millisecond + 6*took)) // so that some are alone
 		}
-		if c.Guarantees() != r.sure {
+		if c.Guarantees() != pawl.Guarantees(r.sure) {
 			r.t.Errorf("the guarantees have changed to %+v", c.Guarantees())
 		}
 		if h.broken && rand.IntN(8) == 0 && r.inspector && h.begin() {
