@@ -12,8 +12,6 @@ package driver
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"time"
 )
@@ -217,67 +215,3 @@ type Event struct {
 	Concerns func(name string) bool // Missed; nil: all names
 	News     News                   // Told
 }
-
-// Failure is the error of a request, with what is known about the request.
-type Failure struct {
-	Err     error // what the caller gets
-	Maybe   bool  // the service may have carried out the request, or may still do so
-	Lasting bool  // a repetition will fail as well
-	Silent  bool  // there was no answer
-	Passing bool  // nothing is wrong: send the request again
-	Ended   bool  // the lease ended before it was granted; one with another id may be granted
-}
-
-// Error returns the text of f.Err.
-func (f *Failure) Error() string { return f.Err.Error() }
-
-// Unwrap returns f.Err.
-func (f *Failure) Unwrap() error { return f.Err }
-
-// FailureOf returns what is known about a request that failed with err. Unless err is a *Failure, the request may have
-// been carried out and had no answer. The exceptions are ErrUnavailable, ErrRefused, and answers that a repetition
-// would get too, such as ErrHeld.
-func FailureOf(err error) Failure {
-	var f *Failure
-	var slots *SlotsError
-	if errors.As(err, &f) {
-		return *f
-	}
-	answer := errors.As(err, &slots)
-	for _, known := range []error{ErrHeld, ErrLost, ErrReleased, ErrDisagree, ErrDenied, fs.ErrInvalid, errors.ErrUnsupported} {
-		answer = answer || errors.Is(err, known)
-	}
-	return Failure{Err: err, Maybe: !answer && !errors.Is(err, ErrUnavailable), Silent: !answer && !errors.Is(err, ErrRefused), Lasting: answer}
-}
-
-// Basic implements the methods that a Store without a queue, events and inspection lacks. Embed it in a
-// Store.
-type Basic struct{}
-
-var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
-// Listen implements Store: there are no events.
-func (Basic) Listen(func(Event)) {}
-
-// Hear implements Store: no event will arrive.
-func (Basic) Hear(string) (<-chan struct{}, func()) { return ready, func() {} }
-
-// Inspect implements Store with errors.ErrUnsupported.
-func (Basic) Inspect(context.Context, string) (*Info, error) { return nil, errors.ErrUnsupported }
-
-// List implements Store with errors.ErrUnsupported.
-func (Basic) List(context.Context, string) ([]*Info, error) { return nil, errors.ErrUnsupported }
-
-// Break implements Store with errors.ErrUnsupported.
-func (Basic) Break(context.Context, string, string, *Holder, string) error {
-	return errors.ErrUnsupported
-}
-
-// Describe implements Store with errors.ErrUnsupported: clients need not agree on anything.
-func (Basic) Describe(context.Context) (*StoreInfo, error) { return nil, errors.ErrUnsupported }
-
-// Examine implements Store: it finds nothing.
-func (Basic) Examine(context.Context) []Finding { return nil }
-
-// Close implements Store.
-func (Basic) Close() error { return nil }

@@ -2,7 +2,50 @@
 
 package trust
 
-import "github.com/pawl-go/pawl/driver"
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Early reports whether the lease has a MinHold that is not over: the store is to keep its
+// grant. A lost lease is not kept.
+func (l *Lease) Early(now driver.Instant) bool {
+	return l.cause == nil && now < l.least && now < l.Deadline() && !l.idle
+}
+
+// Short returns what is left of MinHold at now, or 0 if the store keeps the grant for that long
+// without another renewal, and the TTL of the grant.
+func (l *Lease) Short(now driver.Instant) (left, ttl time.Duration) {
+	if l.least > l.since.Add(l.terms.TTL) {
+		left = max(l.least.Sub(now), 0)
+	}
+	return left, l.terms.TTL
+}
+
+// Forgo drops MinHold: no work was done under the lease.
+func (l *Lease) Forgo() { l.least = 0 }
+
+// Parks reports whether Rest or Idle may keep the grant: the lease has MinHold or KeepIdle.
+func (l *Lease) Parks() bool { return l.least > 0 || l.terms.Idle > 0 }
+
+// Rest ends the lease, which is being released, and returns the one that keeps its grant
+// for what is left of MinHold. It does nothing and returns false if there is nothing to
+// wait for.
+func (l *Lease) Rest(now driver.Instant, chance float64) (rest Lease, ok bool) {
+	if !l.Early(now) {
+		return Lease{}, false
+	}
+	rest = *l
+	rest.holds, rest.tokens, rest.resting, rest.waits = 1, 0, true, false
+	rest.limit, rest.stuck = Never, Never
+	if rest.terms.NoRenew = false; l.terms.NoRenew {
+		rest.confirm(l.since, now, chance)
+	}
+	l.asking = 0
+	l.End()
+	return rest, true
+}
 
 // Idle ends the lease, which is being released, and returns the one that keeps its grant
 // for the next call of this client, which gets it by HandOver. Nobody has that lease, and
