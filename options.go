@@ -8,11 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/user"
-	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -279,27 +275,4 @@ func (c *Client) checkKept(ctx context.Context, d time.Duration) error {
 		return fmt.Errorf("MinHold %v is longer than the MaxTTL of the store: use %v at most, or have the store's MaxTTL raised", d, info.MaxTTL)
 	}
 	return nil
-}
-
-// process is the default holder of all clients of this process. It is made once, because
-// looking up the user can read files.
-var process = sync.OnceValue(func() Holder {
-	h := Holder{PID: os.Getpid(), Space: driver.PIDSpace(), Command: filepath.Base(os.Args[0])}
-	h.Host, _ = os.Hostname()
-	if u, err := user.Current(); err == nil {
-		h.User = u.Username
-	}
-	return h
-})
-
-func fillHolder(h Holder) *Holder {
-	p := process()
-	h.User = cmp.Or(h.User, p.User)
-	h.Host = cmp.Or(h.Host, p.Host)
-	h.Command = cmp.Or(h.Command, p.Command)
-	h.PID = cmp.Or(h.PID, p.PID)
-	if h.Host == p.Host {
-		h.Space = cmp.Or(h.Space, p.Space)
-	}
-	return &h
 }

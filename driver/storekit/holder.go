@@ -3,10 +3,7 @@
 package storekit
 
 import (
-	"cmp"
 	"encoding/json"
-	"os"
-	"os/user"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -14,17 +11,8 @@ import (
 // Signature returns JSON that says who changes a setting of a store, for the store's record: who, with
 // this machine and process where who names none, and without the command line, which may be private.
 func Signature(who driver.Holder) string {
+	who = who.Filled()
 	who.Command = ""
-	if who == (driver.Holder{}) {
-		if u, err := user.Current(); err == nil {
-			who.User = u.Username
-		}
-	}
-	if who.Host == "" {
-		who.Host, _ = os.Hostname()
-	}
-	who.PID = cmp.Or(who.PID, os.Getpid())
-	who.Space = cmp.Or(who.Space, driver.PIDSpace())
 	by, _ := json.Marshal(who)
 	return string(by)
 }

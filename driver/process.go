@@ -3,10 +3,35 @@
 package driver
 
 import (
+	"cmp"
 	"os"
+	"os/user"
+	"path/filepath"
 	"strings"
 	"sync"
 )
+
+// Filled returns h with this process in the fields that are empty: its user, host and id, and the base name of the
+// program.
+func (h Holder) Filled() Holder {
+	h.User = cmp.Or(h.User, username())
+	h.Host = cmp.Or(h.Host, hostname())
+	h.PID = cmp.Or(h.PID, os.Getpid())
+	h.Command = cmp.Or(h.Command, filepath.Base(os.Args[0]))
+	if h.Host == hostname() {
+		h.Space = cmp.Or(h.Space, PIDSpace())
+	}
+	return h
+}
+
+// username is looked up once, as that can read files.
+var username = sync.OnceValue(func() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
+})
 
 // PIDSpace names the PID namespace of this process, for Holder.Space: the start of the
 // kernel's boot id, and the number of the namespace, which may be the same on two machines. It
