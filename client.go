@@ -122,7 +122,12 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 		set.Behind = c.core.FindObstacle(name)
 		defer set.Behind.Stop()
 	}
-	l, err := c.acquireUnder(ctx, req, set)
+	var l *Lease
+	if leases := LeasesFrom(ctx); len(leases) == 0 && len(set.holding) == 0 {
+		l, err = c.acquire(ctx, req, set)
+	} else {
+		l, err = c.acquireHolding(ctx, req, set, leases)
+	}
 	if err == nil {
 		return l, nil
 	}

@@ -141,12 +141,9 @@ func (w *watch) Err() error {
 	return w.Context.Err()
 }
 
-// acquireUnder is acquire for a caller that may hold leases. If it does, acquireUnder looks for deadlocks.
-func (c *Client) acquireUnder(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
-	leases := LeasesFrom(ctx)
-	if len(leases) == 0 && len(set.holding) == 0 {
-		return c.acquire(ctx, req, set)
-	}
+// acquireHolding is acquire for a caller that holds leases: those of its context, and those of Holding. It looks for
+// deadlocks.
+func (c *Client) acquireHolding(ctx context.Context, req *driver.Request, set settings, leases []*Lease) (*Lease, error) {
 	holds := slices.Clip(set.holding)
 	for _, l := range slices.Backward(leases) {
 		holds = append(holds, driver.Hold{Name: l.Name(), Lease: l.ID()})
