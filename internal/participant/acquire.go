@@ -24,10 +24,11 @@ func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (*Lease,
 	defer p.done(stop)
 	p.running.begin()
 	defer p.running.end()
-	away := new(outage) // an outage may last for several attempts
+	var away outage // it may last for several attempts
+	await := func(ctx context.Context, req *driver.Request) (*Lease, error) { return p.await(ctx, req, &away) }
 	for lates, pause := 0, minPause; ; pause = min(2*pause, maxPause) {
 		before := p.running.now().paused
-		l, err := p.attemptOnce(ctx, req, attemptKind{waits: away})
+		l, err := p.attemptOnce(ctx, req, await)
 		switch {
 		case err == nil:
 			return l, nil
@@ -77,33 +78,18 @@ func (p *Participant) done(stop func()) {
 	p.calls.Done()
 }
 
-// attemptKind is how an attempt is made. The zero value asks once.
-type attemptKind struct {
-	waits   *outage // wait, and note here for how long the store has not answered
-	instead *Lease  // downgrade this lease
-}
-
-func (k attemptKind) make(ctx context.Context, p *Participant, req *driver.Request) (*Lease, error) {
-	switch {
-	case k.instead != nil:
-		return k.instead.lower(ctx, req)
-	case k.waits != nil:
-		return p.await(ctx, req, k.waits)
-	}
-	return p.try(ctx, req)
-}
-
-// attemptOnce makes one attempt. It undoes a grant that comes just when the caller gives up, or too late to be used.
-func (p *Participant) attemptOnce(ctx context.Context, req *driver.Request, kind attemptKind) (*Lease, error) {
+// attemptOnce makes one attempt with ask. It undoes a grant that comes just when the caller gives up, or too late to be
+// used.
+func (p *Participant) attemptOnce(ctx context.Context, req *driver.Request, ask func(context.Context, *driver.Request) (*Lease, error)) (*Lease, error) {
 	seen := p.tokens.seen(req.Name)
-	l, err := kind.make(ctx, p, req)
+	l, err := ask(ctx, req)
 	if err == nil && req.Renewed && l.late() {
 		// A grant with little time left, and then a pause of the process. The next attempt has
 		// an id of its own, because the release of this one may arrive late.
 		_ = l.Release(ctx)
 		whole := renamed(req)
 		whole.Renewed = false
-		l, err = kind.make(ctx, p, whole)
+		l, err = ask(ctx, whole)
 	}
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (l *Lease) Downgrade(ctx context.Context, req *driver.Request) (*Lease, err
 		return nil, err
 	}
 	defer l.p.done(stop)
-	return l.p.attemptOnce(ctx, req, attemptKind{instead: l})
+	return l.p.attemptOnce(ctx, req, l.lower)
 }
 
 func (l *Lease) lower(ctx context.Context, req *driver.Request) (*Lease, error) {

@@ -35,7 +35,7 @@ func (p *Participant) TryAcquire(ctx context.Context, req *driver.Request) (*Lea
 	}
 	defer p.done(stop)
 	began := driver.Now()
-	l, err := p.attemptOnce(ctx, req, attemptKind{})
+	l, err := p.attemptOnce(ctx, req, p.try)
 	if !mayBeKept(err) {
 		return l, err
 	}
@@ -45,7 +45,7 @@ func (p *Participant) TryAcquire(ctx context.Context, req *driver.Request) (*Lea
 		if err := pauseFor(ctx, pause); err != nil {
 			return nil, err
 		}
-		l, err = p.attemptOnce(ctx, renamed(req), attemptKind{})
+		l, err = p.attemptOnce(ctx, renamed(req), p.try)
 	}
 	return l, err
 }
