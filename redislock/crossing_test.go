@@ -6,6 +6,8 @@ package redislock
 
 import (
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +24,33 @@ func heldUp(s *party, script int, before func()) {
 			before = nil
 			do()
 		}
+	}
+}
+
+// TestInspectBesideHandOver: the last reader hands the lock over to a writer between two
+// commands of Inspect, each of which finds the other kind of lock.
+func TestInspectBesideHandOver(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	reader := take(t, s, reading(long("deploy")))
+	w := wait(t, r, s, long("deploy"))
+	key := lockKey(defaultPrefix, "deploy")
+	var once sync.Once
+	between := &forgetful{t: t, to: r.Addr, forgets: func(call [][]byte) bool {
+		if strings.EqualFold(string(call[0]), "zrange") && string(call[1]) == key {
+			once.Do(func() {
+				if err := reader.Release(t.Context()); err != nil {
+					t.Errorf("Release = %v", err)
+				}
+				<-w.done
+			})
+		}
+		return false
+	}}
+	info, err := open(t, "redis://"+between.listen(), longOptions()).Inspect(t.Context(), "deploy")
+	if err != nil || len(info.Holders) != 1 || info.Holders[0].Token != driver.Token(w.granted(patience).Token()) {
+		t.Errorf("Inspect = %+v, %v; want the writer", info, err)
 	}
 }
 

@@ -163,7 +163,7 @@ func (f *forgetful) pass(server io.Writer, client *bufio.Reader) {
 		if err != nil {
 			return
 		}
-		if strings.EqualFold(string(args[0]), "evalsha") && f.forgets(args) {
+		if f.forgets(args) && strings.EqualFold(string(args[0]), "evalsha") {
 			f.forgot.Add(1)
 			args[1] = bytes.Repeat([]byte("0"), len(args[1]))
 		}
