@@ -206,7 +206,7 @@ func (l *lease) placed(ctx context.Context, rev int64) error {
 // certain, claim renews first.
 func (l *lease) claim(ctx context.Context, req *driver.Request, seen *looked) (driver.Answer, error) {
 	if !l.backing.proven(seen.term) || driver.Now().Sub(l.backing.since) >= l.ttl/2 {
-		rctx, cancel := l.s.request(ctx)
+		rctx, cancel := l.s.within(ctx, l.backing.time()) // verify bounds each of its requests
 		defer cancel()
 		if err := l.verify(rctx, l.backing); lostBy(err) != nil {
 			return driver.Answer{}, errGone

@@ -50,16 +50,24 @@ type asking struct {
 	*driver.Request
 	record string
 	wait   string
-	place  int64 // in the queue, once it is known
+	handle *handle
 }
 
-// Ask implements driver.Store. The Handle of an answer is the place in the queue. A waiter that was passed
-// over, because it did not take the name, comes back to its place.
+// handle is the Handle of a lease.
+type handle struct {
+	place int64        // in the queue, once it is known. A waiter that was passed over comes back to it
+	late  chan renewal // see Renew
+}
+
+// Ask implements driver.Store.
 func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, err error) {
-	place, again := r.Handle.(int64)
+	h, again := r.Handle.(*handle)
+	if !again {
+		h = &handle{late: make(chan renewal, 1)}
+	}
 	session, deaf := s.ear.state() // before the request is sent
 	// A client that hears nothing would not give a kept lease back when others want it.
-	q := &asking{r, s.records.Of(r, r.Keeps && !errors.Is(deaf, errPooled)), noWait, place}
+	q := &asking{r, s.records.Of(r, r.Keeps && !errors.Is(deaf, errPooled)), noWait, h}
 	switch {
 	case r.Queue && session != 0:
 		q.wait = hears
@@ -80,6 +88,7 @@ func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, 
 	if err != nil {
 		return ans, err
 	}
+	ans.Handle = h
 	if session != 0 {
 		ans.Session = listening{session, s.now().timeline}
 	}
@@ -111,7 +120,7 @@ func (s *store) read(ans *driver.Answer, a reply, q *asking) error {
 	if ans.Rank = integer(row[6]); ans.Rank < 0 {
 		ans.Rank = 1 // it is not in the queue
 	}
-	ans.Holders, ans.Handle = readHolders(row[8]), cmp.Or(long(row[9]), q.place)
+	ans.Holders, q.handle.place = readHolders(row[8]), cmp.Or(long(row[9]), q.handle.place)
 	return nil
 }
 
@@ -122,44 +131,11 @@ var (
 
 func (s *store) acquire(ctx context.Context, q *asking) (reply, error) {
 	return s.bound(ctx, s.sql.acquire, q.Name, q.Lease, s.id, num(int64(kindOf(q.Shared, q.Slots))), q.record,
-		num(q.TTL.Microseconds()), claimMicros, q.wait, num(pollGone.Microseconds()), num(q.place))
+		num(q.TTL.Microseconds()), claimMicros, q.wait, num(pollGone.Microseconds()), num(q.handle.place))
 }
 
 func (s *store) downgrade(ctx context.Context, q *asking) (reply, error) {
 	return s.bound(ctx, s.sql.downgrade, q.Name, q.Instead, q.Lease, s.id, q.record, num(q.TTL.Microseconds()), claimMicros)
-}
-
-// renewing is the renewal of a lease.
-type renewing struct {
-	driver.Ref
-	ttl time.Duration
-}
-
-// Renew implements driver.Store.
-func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (r driver.Renewal, err error) {
-	send := s.renew
-	if ttl >= gatherTTL {
-		send = s.renewals.Do
-	}
-	a, err := send(ctx, renewing{l, ttl})
-	if err != nil {
-		return r, err
-	}
-	r = driver.Renewal{Since: a.sent, Clock: s.clock(a.sent, a.row[1])}
-	switch integer(a.row[0]) {
-	case 1:
-		return r, nil
-	case keptLonger:
-		r.Kept = true
-		return r, nil
-	case tooLong:
-		return r, &driver.Failure{Err: s.limit.tooLong(ttl, micros(a.row[3])), Lasting: true}
-	}
-	return r, storekit.HowLost(string(a.row[2]))
-}
-
-func (s *store) renew(ctx context.Context, q renewing) (reply, error) {
-	return s.bound(ctx, s.sql.renew, q.Name, q.Lease, num(int64(kindOf(q.Shared, q.Slots))), num(q.ttl.Microseconds()))
 }
 
 // ending is the end of a lease.

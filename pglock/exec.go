@@ -20,12 +20,12 @@ type reply struct {
 	sent driver.Instant
 }
 
-// exec sends one statement. It repeats the statement if the server rolled it back because of another
-// transaction. sent is an instant before the sending.
-func (s *store) exec(ctx context.Context, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
+// exec sends one statement, and waits for the answer no longer than limit. It repeats the statement if the server
+// rolled it back because of another transaction. sent is an instant before the sending.
+func (s *store) exec(ctx context.Context, limit time.Duration, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
 	const most = 10
 	for i := range most {
-		rows, sent, err = s.once(ctx, sql, args)
+		rows, sent, err = s.once(ctx, limit, sql, args)
 		var f *failure
 		if !errors.As(err, &f) || !f.repeat {
 			break
@@ -41,7 +41,7 @@ func (s *store) exec(ctx context.Context, sql string, args ...any) (rows [][][]b
 // once runs ask in a goroutine, so that a caller can leave when its context ends. The connection
 // stays for the answer, because a new one costs more. A statement that has not been sent by then is
 // not sent at all.
-func (s *store) once(ctx context.Context, sql string, args []any) (rows [][][]byte, sent driver.Instant, err error) {
+func (s *store) once(ctx context.Context, limit time.Duration, sql string, args []any) (rows [][][]byte, sent driver.Instant, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, &driver.Failure{Err: err}
 	}
@@ -51,8 +51,8 @@ func (s *store) once(ctx context.Context, sql string, args []any) (rows [][][]by
 			texts[i] = &t
 		}
 	}
-	qctx, cancel := context.WithTimeout(s.ctx, s.pool.timeout+requestTimeout)
-	q := &question{sql: sql, args: texts, done: make(chan struct{})}
+	qctx, cancel := context.WithTimeout(s.ctx, s.pool.timeout+limit)
+	q := &question{sql: sql, args: texts, limit: limit, done: make(chan struct{})}
 	go func() {
 		defer close(q.done)
 		defer cancel()
@@ -62,19 +62,22 @@ func (s *store) once(ctx context.Context, sql string, args []any) (rows [][][]by
 	case <-q.done:
 		return q.rows, q.sent, q.err
 	case <-ctx.Done():
-		// The connection may be dead, or its link may be slow. There a new one would take even longer.
-		time.AfterFunc(max(lateAnswer, 2*time.Duration(s.pool.took.Load())), cancel)
+		time.AfterFunc(s.pool.grace(), cancel)
 		return nil, 0, &driver.Failure{Err: ctx.Err(), Maybe: q.settled.Swap(true)}
 	}
 }
 
-// lateAnswer is the shortest time for which a connection stays for an answer without a caller.
-const lateAnswer = 500 * time.Millisecond
+// grace is how long a connection stays for an answer without a caller. It may be dead, or its link may be slow. There a
+// new one would take even longer.
+func (p *pool) grace() time.Duration {
+	return max(500*time.Millisecond, 2*time.Duration(p.took.Load()))
+}
 
 // question is a statement on its way.
 type question struct {
 	sql     string
 	args    []*string
+	limit   time.Duration
 	settled atomic.Bool // the first of two: it was sent, or its caller left
 	done    chan struct{}
 
@@ -99,7 +102,7 @@ func (s *store) ask(ctx context.Context, q *question) error {
 			s.pool.put(c, true)
 			return nil
 		}
-		ectx, cancel := context.WithTimeout(ctx, requestTimeout) // from the sending: to connect may have taken long
+		ectx, cancel := context.WithTimeout(ctx, q.limit) // from the sending: to connect may have taken long
 		q.rows, q.sent, err = c.exec(ectx, q.sql, q.args)
 		cancel()
 		if err == nil {
@@ -131,14 +134,14 @@ func (s *store) ended(err error) error {
 
 // call is exec for a function that returns one row.
 func (s *store) call(ctx context.Context, sql string, args ...any) (reply, error) {
-	rows, sent, err := s.exec(ctx, sql, args...)
+	rows, sent, err := s.exec(ctx, requestTimeout, sql, args...)
 	return s.one(rows, sent, err)
 }
 
 // bound is call for a function that grants or renews. Its first argument is the timeline. If the server
 // is in another run than the store is bound to, bound binds the store and calls the function again.
 func (s *store) bound(ctx context.Context, sql string, args ...any) (reply, error) {
-	rows, sent, err := s.boundRows(ctx, sql, args...)
+	rows, sent, err := s.boundRows(ctx, requestTimeout, sql, args...)
 	return s.one(rows, sent, err)
 }
 
@@ -154,12 +157,12 @@ func (s *store) one(rows [][][]byte, sent driver.Instant, err error) (reply, err
 }
 
 // boundRows is bound for a function that returns several rows, at least one.
-func (s *store) boundRows(ctx context.Context, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
+func (s *store) boundRows(ctx context.Context, limit time.Duration, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
 	const most = 3
 	all := append([]any{""}, args...)
 	for range most {
 		all[0] = num(int64(s.now().timeline))
-		rows, sent, err = s.exec(ctx, sql, all...)
+		rows, sent, err = s.exec(ctx, limit, sql, all...)
 		if err != nil || len(rows) == 0 {
 			return rows, sent, err
 		}

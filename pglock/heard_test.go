@@ -81,7 +81,7 @@ func TestListensAgain(t *testing.T) {
 	t.Parallel()
 	d := open(t, server(t).URL("pawl"), wide)
 	take(t, d, "listens again", time.Hour)
-	q := &asking{Request: request("listens again", time.Hour), record: "{}"}
+	q := &asking{Request: request("listens again", time.Hour), record: "{}", handle: new(handle)}
 	polls := func() string {
 		return sql(t, server(t), "SELECT looks IS NOT NULL FROM pawl.waiter WHERE lease = '"+q.Lease+"'")
 	}
@@ -91,7 +91,7 @@ func TestListensAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q.place = max(q.place, long(a.row[9]))
+		q.handle.place = max(q.handle.place, long(a.row[9]))
 		if got := polls(); got != c.polls {
 			t.Errorf("a waiter polls: %s; want %s", got, c.polls)
 		}

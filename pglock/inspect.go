@@ -90,7 +90,7 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 
 // look describes names. One of name and prefix is a string, the other nil.
 func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, error) {
-	rows, _, err := s.exec(ctx, s.sql.look, name, prefix)
+	rows, _, err := s.exec(ctx, requestTimeout, s.sql.look, name, prefix)
 	if err != nil {
 		return nil, err
 	}

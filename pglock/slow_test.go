@@ -16,12 +16,12 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// TestLeaseLivesOnASlowLink: a lease lives as long as the server answers within a sixth of the TTL. The requests
-// that confirm it after messages may have been lost, and have a second each, cost no connection.
+// TestLeaseLivesOnASlowLink: a lease lives as long as the server answers within a quarter of the TTL, although its
+// renewals wait for connections that other requests use.
 func TestLeaseLivesOnASlowLink(t *testing.T) {
 	t.Parallel()
 	const ttl = 12 * time.Second
-	drivertest.SlowLink(t, server(t).Addr, ttl, ttl/6, func(addr string) (*pawl.Client, error) {
+	drivertest.SlowLink(t, server(t).Addr, ttl, ttl/4, func(addr string) (*pawl.Client, error) {
 		return Open(context.Background(), "postgres://pawl@"+addr+"/postgres?sslmode=disable", &Options{Options: pawl.Options{TTL: ttl}, ConnectTimeout: patience})
 	})
 }
@@ -33,11 +33,41 @@ func TestSlowConnect(t *testing.T) {
 	const trip = 2 * time.Second
 	link := drivertest.NewLink(t, server(t).Addr)
 	d := openThrough(t, link, &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
-	g := take(t, d.client, "slow connect", time.Minute)
 	link.Slow(trip / 2)
 	d.wire.pool.drop(driver.Now())
-	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-		t.Errorf("Renew, with round trips of %v = %v", trip, err)
+	if _, err := d.wire.Inspect(t.Context(), "slow connect"); err != nil {
+		t.Errorf("Inspect, with round trips of %v = %v", trip, err)
+	}
+}
+
+// TestRenewalGoesOn: the answer to a renewal whose caller has given up counts for the next call. It may take longer than
+// other answers, if the TTL is long.
+func TestRenewalGoesOn(t *testing.T) {
+	t.Parallel()
+	const trip, ttl = requestTimeout * 6 / 5, time.Minute
+	link := drivertest.NewLink(t, server(t).Addr)
+	d := openThrough(t, link, &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
+	g := take(t, d.client, "goes on", ttl)
+	link.Slow(trip / 2)
+	pool := d.wire.pool
+	pool.drop(driver.Now())
+	c, err := pool.get(t.Context()) // or the renewal connects
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.put(c, true)
+	began := driver.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), trip/2)
+	defer cancel()
+	if _, err := g.Renew(ctx, ttl); err == nil {
+		t.Fatalf("Renew has taken less than %v; a round trip takes %v", trip/2, trip)
+	}
+	again := driver.Now()
+	switch since, err := g.Renew(t.Context(), ttl); {
+	case err != nil:
+		t.Error(err)
+	case since < began || since >= again:
+		t.Errorf("trust counts from %v after the first renewal, and that gave up after %v; want from its sending", since.Sub(began), again.Sub(began))
 	}
 }
 

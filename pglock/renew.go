@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+// renewing is the renewal of a lease.
+type renewing struct {
+	driver.Ref
+	ttl time.Duration
+}
+
+// answerTime is how long a renewal for ttl waits for its answer after it was sent. A later one comes too late.
+func (s *store) answerTime(ttl time.Duration) time.Duration {
+	if ttl < driver.MinTTL { // it only asks
+		return requestTimeout
+	}
+	return max(ttl/3, s.pool.grace())
+}
+
+// renewal is what a renewal for ttl has brought.
+type renewal struct {
+	driver.Renewal
+	ttl time.Duration
+	err error
+}
+
+// Renew implements driver.Store. A renewal may wait for a connection that others use, and only then for its answer. So it
+// goes on when its caller has given up, and the next call returns its answer.
+func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	h, _ := l.Handle.(*handle)
+	if h == nil || ttl < driver.MinTTL {
+		return s.renewOnce(ctx, renewing{l, ttl})
+	}
+	own, left := make(chan renewal), make(chan struct{})
+	defer close(left)
+	go func() {
+		fctx, cancel := context.WithTimeout(context.Background(), ttl)
+		defer cancel()
+		r, err := s.renewOnce(fctx, renewing{l, ttl})
+		if fctx.Err() != nil { // no caller's context has ended
+			err = &driver.Failure{Err: s.explain(fctx.Err()), Maybe: true, Silent: true}
+		}
+		select {
+		case own <- renewal{r, ttl, err}:
+		case <-left:
+			if err == nil {
+				h.keep(renewal{r, ttl, nil})
+			}
+		}
+	}()
+	for {
+		select {
+		case a := <-own:
+			return a.Renewal, a.err
+		case a := <-h.late:
+			if a.ttl == ttl {
+				return a.Renewal, nil
+			}
+		case <-ctx.Done():
+			return driver.Renewal{}, &driver.Failure{Err: ctx.Err(), Maybe: true}
+		}
+	}
+}
+
+// keep keeps a late answer for the next call, in place of an earlier one.
+func (h *handle) keep(r renewal) {
+	select {
+	case <-h.late:
+	default:
+	}
+	select {
+	case h.late <- r:
+	default: // there is a later one
+	}
+}
+
+func (s *store) renewOnce(ctx context.Context, q renewing) (r driver.Renewal, err error) {
+	send := s.renew
+	if q.ttl >= gatherTTL {
+		send = s.renewals.Do
+	}
+	a, err := send(ctx, q)
+	if err != nil {
+		return r, err
+	}
+	r = driver.Renewal{Since: a.sent, Clock: s.clock(a.sent, a.row[1])}
+	switch integer(a.row[0]) {
+	case 1:
+		return r, nil
+	case keptLonger:
+		r.Kept = true
+		return r, nil
+	case tooLong:
+		return r, &driver.Failure{Err: s.limit.tooLong(q.ttl, micros(a.row[3])), Lasting: true}
+	}
+	return r, storekit.HowLost(string(a.row[2]))
+}
+
+func (s *store) renew(ctx context.Context, q renewing) (reply, error) {
+	rows, sent, err := s.boundRows(ctx, s.answerTime(q.ttl), s.sql.renew, q.Name, q.Lease, num(int64(kindOf(q.Shared, q.Slots))), num(q.ttl.Microseconds()))
+	return s.one(rows, sent, err)
+}
