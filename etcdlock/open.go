@@ -84,7 +84,7 @@ func New(client *clientv3.Client, opts *Options) (*pawl.Client, error) {
 }
 
 // NewStore returns the wire of a client of the cluster at url, for callers that wrap it before
-// they pass it to pawl.New. Its errors are those of Open.
+// they pass it to pawl.New. It returns the errors of Open.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	where, err := parseURL(url, orDefault(opts))
 	if err != nil {

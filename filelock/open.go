@@ -49,7 +49,7 @@ func Open(dir string, opts *Options) (*pawl.Client, error) {
 }
 
 // NewStore returns the wire of a client on dir, for callers that wrap it before they pass it
-// to pawl.New. Its errors are those of Open.
+// to pawl.New. It returns the errors of Open.
 func NewStore(dir string, opts *Options) (driver.Store, error) {
 	if opts == nil {
 		opts = &Options{}

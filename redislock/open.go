@@ -23,7 +23,7 @@ import (
 
 // Open returns a client of the server at url. The first lease on a server that has been up for less
 // than MaxTTL, 30 s by default, and the first on a cluster, wait until leases that may have been
-// forgotten have ended: MaxTTL at most. That is logged; AssumeNew leaves it out. The url has one of
+// forgotten have ended: MaxTTL at most. That is logged; AssumeNew skips the wait. The url has one of
 // the forms
 //
 //	redis://[user[:password]@]host[:port][/database]

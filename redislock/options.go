@@ -54,10 +54,10 @@ type Options struct {
 	// or an eviction two clients can hold the same lock.
 	AllowUnguarded bool
 
-	// AssumeNew takes a server, or a cluster, that has no record of its clients for one that
-	// nobody has used before. It is blessed when the client opens, and so grants at once:
-	// otherwise the first lease waits for MaxTTL. It is for development and tests: after a loss
-	// of all data the next client that opens with it lets two hold the same lock.
+	// AssumeNew treats a server, or a cluster, without a record of clients as new: the client
+	// blesses it when it opens, and the first lease need not wait for MaxTTL. It is for
+	// development and tests: after a loss of all data, the next client that opens with it lets two
+	// clients hold the same lock. By default the first lease waits.
 	AssumeNew bool
 
 	// WaitReplicas is how many replicas must have a lease before it is trusted, and
@@ -81,8 +81,8 @@ type Options struct {
 	// address, and makes TLS, too, if that is needed: the URL is one of redis:// or unix://.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Credentials is asked for user and password with each new connection to the server at
-	// addr. Those of the options and of the URL are not used then.
+	// Credentials returns user and password for a new connection to the server at addr. By
+	// default they come from the options and the URL.
 	Credentials func(ctx context.Context, addr string) (username, password string, err error)
 
 	// Mode is what the lock is for; Correctness unless set.

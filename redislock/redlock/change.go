@@ -35,7 +35,7 @@ import (
 // replaces the marks, in so many nodes that no quorum of the new set can open, before it
 // opens the old set again.
 
-// ErrOtherChange is the error of a change of the nodes that finds another one.
+// ErrOtherChange says that another operator changes the nodes. Run and Abort return it.
 var ErrOtherChange = errors.New("another change of the nodes is under way")
 
 // Change is a change of the nodes of a store. One operator at a time makes it.
@@ -44,18 +44,18 @@ type Change struct {
 	Options  *Options // for both
 	// Say is called with each step, in words. It may be nil.
 	Say func(string)
-	// Force, of Abort, opens the old nodes although too few of the new ones can be told. Nobody else
-	// may be at work on the nodes then.
+	// Force makes Abort open the old nodes even if too few of the new ones answer. Nobody else may
+	// change the nodes at the same time. By default Abort returns an error then.
 	Force bool
 
 	killed func() bool // of tests that end the operator before a write
 }
 
-// Run changes the nodes. It takes MaxTTL, for which nothing is granted or renewed. If it was
-// interrupted, or fails, run it again, or take it back with Abort.
+// Run changes the nodes. It takes MaxTTL, for which nothing is granted or renewed. If it fails or is
+// interrupted, run it again, or undo it with Abort.
 func (c Change) Run(ctx context.Context) error { return c.with(ctx, (*change).run) }
 
-// Abort takes a change back that has not opened the new nodes.
+// Abort undoes a change that has not opened the new nodes.
 func (c Change) Abort(ctx context.Context) error { return c.with(ctx, (*change).abort) }
 
 func (c Change) with(ctx context.Context, f func(*change, context.Context) error) error {

@@ -19,7 +19,7 @@ import (
 // redislock.New says; a master that does not answer within its client's timeouts holds up no other.
 //
 // The address of a master is the first one that its client was given. All clients of
-// the store must have the same ones: see docs/redlock-nodes.md. The errors are those of Open.
+// the store must have the same ones: see docs/redlock-nodes.md. New returns the errors of Open.
 func New(ctx context.Context, clients []rueidis.Client, opts *Options) (*pawl.Client, error) {
 	nodes, err := nodesOf(clients, opts)
 	if err != nil {

@@ -63,7 +63,7 @@ func wire(d *store, err error) (driver.Store, error) {
 }
 
 // NewStore returns the wire of a client of the N masters at url, for callers that
-// wrap it before they pass it to pawl.New. Its errors are those of Open.
+// wrap it before they pass it to pawl.New. It returns the errors of Open.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	return wire(connect(ctx, url, opts))
 }

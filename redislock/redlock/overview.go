@@ -14,13 +14,13 @@ import (
 )
 
 // Nodes returns the state of the masters at url, in their order, however many of them answer.
-// It waits for ConnectTimeout at most. Its error is of the URL or the options.
+// It waits for ConnectTimeout at most. It returns an error if the URL or the options are wrong.
 func Nodes(ctx context.Context, url string, opts *Options) ([]Status, error) {
 	all, _, err := overview(ctx, url, opts)
 	return all, err
 }
 
-// Examine returns what is wrong with the masters at url, and what to do, also where Open fails as too few answer.
+// Examine checks the masters at url, and says what to do. It works even if too few of them answer for Open.
 func Examine(ctx context.Context, url string, opts *Options) ([]driver.Finding, error) {
 	all, quorum, err := overview(ctx, url, opts)
 	if err != nil {
