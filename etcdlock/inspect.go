@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Inspect implements driver.Store.
@@ -111,7 +112,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 		if i < 0 {
 			return &driver.HeldError{Info: q.info(name)}
 		}
-		word := clientv3.OpPut(s.brokenKey(lease), encode(news{by, why}), clientv3.WithLease(clientv3.LeaseID(holders[i].kv.Lease)))
+		word := clientv3.OpPut(s.brokenKey(lease), storekit.Record{Holder: *cmp.Or(by, &driver.Holder{}), Why: why}.String(), clientv3.WithLease(clientv3.LeaseID(holders[i].kv.Lease)))
 		if done, err := s.remove(ctx, holders[i], word); done || err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Parts of keys. docs/etcd-protocol.md is the contract with other implementations.
@@ -115,20 +116,17 @@ func unescape(s string) string { return unescaper.Replace(s) }
 
 // record is the value of a key.
 type record struct {
-	driver.Holder
-	Why      string `json:"why,omitempty"`
+	storekit.Record
 	Client   string `json:"client"` // the participant
 	Lease    string `json:"lease"`
 	Since    int64  `json:"since"`              // when it was put, in µs since 1970 by its client's clock
 	Acquired int64  `json:"acquired,omitempty"` // when a waiter was granted the name; written by the first renewal
-	Keeps    bool   `json:"keeps,omitempty"`    // the client may keep the lease when nobody uses it; see askBack
-	// Holds are the leases that it holds while it waits.
-	Holds []driver.Hold `json:"holds,omitempty"`
 }
 
 func (s *store) newRecord(req *driver.Request) record {
 	return record{
-		Holder: *req.Holder, Why: req.Why, Client: s.id, Lease: req.Lease, Since: time.Now().UnixMicro(), Keeps: keeps(req), Holds: req.Holds,
+		Record: storekit.Record{Holder: *req.Holder, Why: req.Why, Holds: req.Holds, Keeps: keeps(req)},
+		Client: s.id, Lease: req.Lease, Since: time.Now().UnixMicro(),
 	}
 }
 
@@ -145,14 +143,8 @@ func (s *store) mark(client, named string) string {
 	return s.prefix + clientPart + client + "/" + named
 }
 
-// brokenKey returns the key that tells the client of a broken lease who broke it.
+// brokenKey returns the key that tells the client of a broken lease who broke it. Its value is a storekit.Record.
 func (s *store) brokenKey(lease string) string { return s.prefix + brokenPart + lease }
-
-// news is the value of a brokenKey.
-type news struct {
-	By  *driver.Holder `json:"by,omitempty"`
-	Why string         `json:"why,omitempty"`
-}
 
 // seconds returns a TTL in seconds, as etcd counts, rounded up.
 func seconds(ttl time.Duration) int64 {

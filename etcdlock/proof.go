@@ -4,7 +4,6 @@ package etcdlock
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -52,9 +51,7 @@ func (s *store) loss(ctx context.Context, lease string) *driver.LostError {
 	if err != nil || len(resp.Kvs) == 0 {
 		return &driver.LostError{Reason: driver.Gone}
 	}
-	var n news
-	_ = json.Unmarshal(resp.Kvs[0].Value, &n) // otherwise nobody knows who it was
-	return &driver.LostError{Reason: driver.Broken, By: n.By, Why: n.Why}
+	return storekit.HowLost(string(resp.Kvs[0].Value))
 }
 
 func (s *store) readOne(ctx context.Context, key string) (*proof, error) {

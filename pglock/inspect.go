@@ -3,6 +3,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -121,10 +122,7 @@ func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, err
 
 // Break implements driver.Store.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	if by == nil {
-		by = &driver.Holder{}
-	}
-	a, err := s.call(ctx, s.sql.brk, name, lease, claimMicros, storekit.Record{Holder: *by, Why: why}.String())
+	a, err := s.call(ctx, s.sql.brk, name, lease, claimMicros, storekit.Record{Holder: *cmp.Or(by, &driver.Holder{}), Why: why}.String())
 	if err != nil || integer(a.row[0]) == 1 {
 		return err
 	}
