@@ -30,10 +30,6 @@ type Session struct {
 	Signals chan os.Signal
 	Known   bool // the store has told who has the lock, or that we have it
 
-	Interrupted bool // INT has ended us while we waited, or the command through us
-	Keyboard    bool // Ctrl-C has ended the command in the foreground
-
-	stderr  io.Writer
 	events  *events
 	trouble atomic.Pointer[error] // of the last renewal that failed
 	opens   atomic.Int64          // when the store grants again, in Unix nanoseconds
@@ -44,10 +40,8 @@ type Session struct {
 // Run calls do with a session whose store is open, and tells of its failure. Others are shown
 // the command.
 func Run(args *Args, command string, do func(*Session) (int, error)) (err error) {
-	a := args.App
-	s := &Session{Args: args, stderr: a.Stderr}
-	a.Code, err = s.run(command, do)
-	a.Interrupted, a.Keyboard = s.Interrupted, s.Keyboard
+	s := &Session{Args: args}
+	s.Code, err = s.run(command, do)
 	return err
 }
 
@@ -175,7 +169,7 @@ func (s *Session) say(line string) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		fmt.Fprintln(s.stderr, display.Printable(line))
+		fmt.Fprintln(s.Stderr, display.Printable(line))
 	}()
 	return done
 }

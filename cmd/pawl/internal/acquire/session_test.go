@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -24,7 +25,7 @@ func TestClockOfTheStore(t *testing.T) {
 		{-time.Minute, "set back by 1m0s: locks of crashed holders last"},
 	} {
 		said, told := new(lines), new(lines)
-		s := &Session{Args: &Args{Name: "x"}, stderr: said, events: newEvents(told)}
+		s := &Session{Args: &Args{App: &cli.App{Stderr: said}, Name: "x"}, events: newEvents(told)}
 		s.stepped(pawl.Event{Server: "redis://host", Step: c.by})
 		s.events.close()
 		if !strings.Contains(told.String(), `"event":"clock"`) || !strings.Contains(told.String(), c.want) {
@@ -41,7 +42,7 @@ func TestClockOfTheStore(t *testing.T) {
 func TestSilentStoreIsTold(t *testing.T) {
 	const want = "redis://host does not answer; silent for 12s"
 	said, told := new(lines), new(lines)
-	s := &Session{Args: &Args{Name: "x"}, stderr: said, events: newEvents(told)}
+	s := &Session{Args: &Args{App: &cli.App{Stderr: said}, Name: "x"}, events: newEvents(told)}
 	s.silent(pawl.Event{Server: "redis://host", Waited: 12 * time.Second})
 	s.events.close()
 	if !strings.Contains(told.String(), `"event":"silent"`) || !strings.Contains(told.String(), want) {
@@ -55,7 +56,7 @@ func TestSilentStoreIsTold(t *testing.T) {
 func TestRefusalIsTold(t *testing.T) {
 	const want = "the store refuses requests: OOM: give it more memory"
 	said, told := new(lines), new(lines)
-	s := &Session{Args: &Args{Name: "x"}, stderr: said, events: newEvents(told)}
+	s := &Session{Args: &Args{App: &cli.App{Stderr: said}, Name: "x"}, events: newEvents(told)}
 	s.refusing(pawl.Event{Err: fmt.Errorf("%w: OOM: give it more memory", pawl.ErrUnavailable)})
 	s.events.close()
 	if !strings.Contains(told.String(), `"event":"refused"`) || !strings.Contains(told.String(), want) {

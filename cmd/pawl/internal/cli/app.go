@@ -82,6 +82,17 @@ func Args(low, high int, hint string) cobra.PositionalArgs {
 	}
 }
 
+// Prefix returns what the names of the locks have to begin with: the argument, if there is one.
+func Prefix(cmd *cobra.Command, args []string) (string, error) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	if what, write := stores.LikeStore(args[0]); what != "" && !cmd.Flags().Changed("store") {
+		return "", exit.Usage("the argument looks like the "+what, "use: "+cmd.CommandPath()+" "+write)
+	}
+	return args[0], nil
+}
+
 // CompleteName completes the name of a lock with those in use.
 func (a *App) CompleteName(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +95,29 @@ func (v *StoreFlags) Set(s string) error {
 func (v *StoreFlags) String() string { return "" }
 
 func (v *StoreFlags) Type() string { return "string" }
+
+// ChoiceVar is a flag whose value is one of a few words. The default is *v.
+func ChoiceVar(cmd *cobra.Command, v *string, name, usage string, words ...string) {
+	cmd.Flags().Var(&choice{v, words}, name, usage)
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+}
+
+type choice struct {
+	value *string
+	words []string
+}
+
+func (c *choice) Set(s string) error {
+	if last := len(c.words) - 1; !slices.Contains(c.words, s) {
+		return fmt.Errorf("use %s or %s", strings.Join(c.words[:last], ", "), c.words[last])
+	}
+	*c.value = s
+	return nil
+}
+
+func (c *choice) String() string { return *c.value }
+
+func (c *choice) Type() string { return "string" }
 
 // otherFlags are names that other tools have for flags of pawl.
 var otherFlags = map[string]string{

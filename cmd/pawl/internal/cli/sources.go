@@ -3,9 +3,7 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
-	"os"
 	"slices"
 
 	"github.com/pawl-go/pawl"
@@ -26,10 +24,14 @@ func (a *App) Sources(urls []string) ([]*history.Source, error) {
 		if f := new(exit.Failure); errors.As(err, &f) && f.Code != exit.Unavailable {
 			return nil, err
 		}
-		name, err := nameOf(url, first)
+		u, err := stores.Chosen(url)
 		if err != nil {
 			return nil, err
 		}
+		if first != nil {
+			u = first.URL // with the directory by default
+		}
+		name := u.String()
 		if slices.ContainsFunc(all, func(s *history.Source) bool { return s.Name == name }) {
 			return nil, exit.Usage("--store names "+name+" twice", "leave one out")
 		}
@@ -45,16 +47,4 @@ func (a *App) Sources(urls []string) ([]*history.Source, error) {
 		}})
 	}
 	return all, nil
-}
-
-// nameOf returns the name of a store, which may not be open.
-func nameOf(url string, s *stores.Store) (string, error) {
-	if s != nil {
-		return s.URL.String(), nil
-	}
-	u, err := stores.Parse(cmp.Or(url, os.Getenv("PAWL_STORE")))
-	if err != nil {
-		return "", err
-	}
-	return u.String(), nil
 }

@@ -6,6 +6,7 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -33,9 +34,11 @@ type Span struct {
 	// left; of a quarantine, closed or ended.
 	State string `json:"state"`
 
-	// Holder and Waiter are what was seen last, for reports of changes. Kept spans have neither.
+	// Holder and Waiter are what was seen last, and Waited is the wait that a lease has ended, for reports of
+	// changes. Kept spans have none of them.
 	Holder *report.Holder `json:"-"`
 	Waiter *report.Waiter `json:"-"`
+	Waited *Span          `json:"-"`
 
 	who  report.Person
 	left time.Duration // the most that the lease had left when it was looked at
@@ -72,7 +75,7 @@ func (h *History) begin(sp Span) *Span {
 func (h *History) end(sp *Span, at time.Time, state string) {
 	sp.To, sp.State = at.UnixMilli(), state
 	kept := *sp
-	kept.Holder, kept.Waiter = nil, nil
+	kept.Holder, kept.Waiter, kept.Waited = nil, nil, nil
 	h.ended = append(h.ended, &kept)
 	h.bytes += kept.size()
 	n := 0
@@ -86,31 +89,36 @@ func (h *History) end(sp *Span, at time.Time, state string) {
 // follow compares the spans of l with its holders and waiters now, and returns the spans that began,
 // changed or ended since the look before.
 func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
-	there := map[string]bool{}
-	granted := map[report.Person]bool{}
+	there, held := map[string]bool{}, map[string]bool{}
+	var begun []*Span
 	for i := range l.Holders {
-		held := &l.Holders[i]
-		key := fmt.Sprintf("lease %s %d", held.Lease, held.Token)
-		there[key] = true
+		lease := &l.Holders[i]
+		key := fmt.Sprintf("lease %s %d", lease.Lease, lease.Token)
+		there[key], held[lease.Lease] = true, true
 		sp := l.Spans[key]
 		if sp == nil {
-			sp = h.lease(s, l, held, now)
+			sp = h.lease(s, l, lease, now)
 			l.Spans[key] = sp
-			granted[sp.who] = true
+			begun = append(begun, sp)
 			news = append(news, sp)
 		}
-		sp.Holder = held
-		if sp.look(held.Expires, now) {
+		sp.Holder = lease
+		if sp.look(lease.Expires, now) {
 			news = append(news, sp)
 		}
 	}
-	news = append(news, h.followWaiters(s, l, there, now)...)
+	news = append(news, h.followWaiters(s, l, there, held, now)...)
 	for key, sp := range l.Spans {
-		if !there[key] {
-			h.end(sp, now, sp.last(granted))
-			delete(l.Spans, key)
-			news = append(news, sp)
+		if there[key] {
+			continue
 		}
+		state := sp.last()
+		if i := slices.IndexFunc(begun, sp.endedBy); i >= 0 {
+			begun[i].Waited, state = sp, "granted"
+		}
+		h.end(sp, now, state)
+		delete(l.Spans, key)
+		news = append(news, sp)
 	}
 	return news
 }
@@ -126,11 +134,15 @@ func (h *History) lease(s *Store, l *Lock, held *report.Holder, now time.Time) *
 	return sp
 }
 
-// followWaiters is the part of follow for waiters. It adds the keys of their spans to there.
-func (h *History) followWaiters(s *Store, l *Lock, there map[string]bool, now time.Time) (news []*Span) {
+// followWaiters is the part of follow for waiters. It adds the keys of their spans to there. A store may show a wait
+// whose lease is held already.
+func (h *History) followWaiters(s *Store, l *Lock, there, held map[string]bool, now time.Time) (news []*Span) {
 	nameless := map[string]bool{}
 	for i := range l.Waiters {
 		w := &l.Waiters[i]
+		if w.Lease != "" && held[w.Lease] {
+			continue
+		}
 		key := "wait " + cmp.Or(w.Lease, fmt.Sprintf("%v %q %v %d", w.Person, w.Why, w.Shared, w.Slots))
 		for there[key] { // another one of the same process
 			key += "+"
@@ -182,17 +194,26 @@ func (s *Span) look(expires, now time.Time) bool {
 	return true
 }
 
-// last returns the state of a span that has ended, when those in granted have got a lease.
-func (s *Span) last(granted map[report.Person]bool) string {
+// last returns the state of a span that has ended.
+func (s *Span) last() string {
 	switch {
 	case s.State == "overdue":
 		return "expired"
 	case s.What == "lease":
 		return "ended"
-	case granted[s.who]:
-		return "granted"
 	}
 	return "left"
+}
+
+// endedBy reports whether s is a wait that lease has ended.
+func (s *Span) endedBy(lease *Span) bool {
+	switch {
+	case s.What != "wait" || lease.Waited != nil:
+		return false
+	case s.Waiter.Lease != "":
+		return s.Waiter.Lease == lease.Holder.Lease
+	}
+	return s.who == lease.who
 }
 
 // closed notes a quarantine.

@@ -26,7 +26,7 @@ type runArgs struct {
 	grace     time.Duration
 	minHold   time.Duration
 	per       time.Duration // of once
-	leftovers leftovers
+	leftovers string
 
 	keepPasswords bool
 	publish       bool
@@ -38,7 +38,8 @@ func newArgs(a *cli.App, verb string) *runArgs {
 
 const defaultGrace = 10 * time.Second
 
-func (a *runArgs) flags(fs *pflag.FlagSet) {
+func (a *runArgs) flags(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.SetInterspersed(false)
 	fs.SortFlags = false
 	a.Wait, a.BusyCode, a.leftovers = cli.ForEver, exit.Busy, waitLeftovers
@@ -58,7 +59,7 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	if plain {
 		cli.DurationVar(fs, &a.minHold, "min-hold", 0, "hold the lock for at least this `DURATION`, even if the command ends earlier")
 	}
-	fs.Var(&a.leftovers, "leftovers", "`WHAT` to do with processes that the command leaves running: wait for them, kill them, or release the lock")
+	cli.ChoiceVar(cmd, &a.leftovers, "leftovers", "`WHAT` to do with processes that the command leaves running: wait for them, kill them, or release the lock", waitLeftovers, killLeftovers, releaseLeftovers)
 	if plain {
 		a.KindFlags(fs)
 	}

@@ -20,7 +20,7 @@ import (
 
 func parse(verb string, words []string) (*runArgs, error) {
 	a, cmd := newArgs(new(cli.App), verb), &cobra.Command{Use: verb}
-	a.flags(cmd.Flags())
+	a.flags(cmd)
 	if err := cmd.ParseFlags(words); err != nil {
 		return a, cli.FlagError(cmd, err)
 	}

@@ -3,8 +3,6 @@
 package run
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,28 +13,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 )
 
-// leftovers says what to do with processes that the command leaves running.
-type leftovers string
-
+// What to do with processes that the command leaves running.
 const (
-	waitLeftovers    leftovers = "wait"    // keep the lock until they have ended
-	killLeftovers    leftovers = "kill"    // end them, and give the lock back then
-	releaseLeftovers leftovers = "release" // they go on without the lock
+	waitLeftovers    = "wait"    // keep the lock until they have ended
+	killLeftovers    = "kill"    // end them, and give the lock back then
+	releaseLeftovers = "release" // they go on without the lock
 )
-
-// Set implements pflag.Value.
-func (l *leftovers) Set(s string) error {
-	switch v := leftovers(s); v {
-	case waitLeftovers, killLeftovers, releaseLeftovers:
-		*l = v
-		return nil
-	}
-	return errors.New("use wait, kill or release")
-}
-
-func (l *leftovers) String() string { return string(cmp.Or(*l, waitLeftovers)) }
-
-func (l *leftovers) Type() string { return "string" }
 
 // leave handles what the command has left running. It does not wait: mostly nothing is left, and Empty is
 // closed in a moment.

@@ -61,7 +61,7 @@ func Commands(a *cli.App) []*cobra.Command {
 // command completes cmd. Cobra parses the flags before the name, and parse those behind it.
 func command(a *cli.App, verb string, cmd *cobra.Command) *cobra.Command {
 	r := newArgs(a, verb)
-	r.flags(cmd.Flags())
+	r.flags(cmd)
 	cmd.DisableFlagsInUseLine = true
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -43,8 +42,8 @@ func (s *Server) breakLease(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "POST")
 		refuse(w, http.StatusMethodNotAllowed, "a lease is broken by POST")
 		return
-	case !ownPage(r):
-		refuse(w, http.StatusForbidden, "another site may have sent this: send it from the page, or with the headers Content-Type: application/json and X-Pawl: break")
+	case http.NewCrossOriginProtection().Check(r) != nil:
+		refuse(w, http.StatusForbidden, "a page of another site has sent this: send it from the page of pawl serve, or without the headers Origin and Sec-Fetch-Site")
 		return
 	}
 	var b breakRequest
@@ -89,14 +88,4 @@ func (s *Server) doBreak(ctx context.Context, b *breakRequest) (code int, err er
 		return http.StatusForbidden, err
 	}
 	return http.StatusBadRequest, err
-}
-
-// ownPage reports whether r cannot be the work of another site. A browser lets a site send
-// what a form can send, and that has neither this type nor this header; for anything else
-// it asks us first, and gets no leave. It also says where the request comes from.
-func ownPage(r *http.Request) bool {
-	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
-	from, err := url.Parse(origin)
-	return r.Header.Get("Content-Type") == "application/json" && r.Header.Get("X-Pawl") == "break" &&
-		(site == "" || site == "same-origin") && (origin == "" || err == nil && from.Host == r.Host)
 }

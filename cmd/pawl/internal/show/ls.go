@@ -5,7 +5,6 @@ package show
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -24,7 +23,7 @@ import (
 )
 
 func lsCommand(a *cli.App) *cobra.Command {
-	order := lsOrder("name")
+	order := "name"
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List locks",
@@ -40,23 +39,19 @@ line. pawl show and --json print everything.`,
 		Args:              cli.Args(0, 1, "see pawl ls --help"),
 		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			prefix := ""
-			if len(args) > 0 {
-				prefix = args[0]
-				if what, write := stores.LikeStore(prefix); what != "" && a.Store == "" {
-					return exit.Usage("the argument looks like the "+what, "use: pawl ls "+write)
-				}
+			prefix, err := cli.Prefix(cmd, args)
+			if err != nil {
+				return err
 			}
 			return list(a, cmd.Context(), prefix, order)
 		},
 	}
-	cmd.Flags().Var(&order, "sort", "sort by `COLUMN`: name, age (longest held first) or waiting (most waiters first)")
-	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"name", "age", "waiting"}, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+	cli.ChoiceVar(cmd, &order, "sort", "sort by `COLUMN`: name, age (longest held first) or waiting (most waiters first)", "name", "age", "waiting")
 	a.JSONFlag(cmd)
 	return cmd
 }
 
-func list(a *cli.App, ctx context.Context, prefix string, order lsOrder) error {
+func list(a *cli.App, ctx context.Context, prefix, order string) error {
 	s, err := a.Open()
 	if err != nil {
 		return err
@@ -64,22 +59,30 @@ func list(a *cli.App, ctx context.Context, prefix string, order lsOrder) error {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(ctx, stores.ListTime)
 	defer cancel()
-	l, err := listAll(ctx, s, prefix, order)
+	infos, failed := s.List(ctx, prefix)
+	if failed != nil {
+		failed = exit.OfStore(failed, s.URL.String())
+		if len(infos) == 0 {
+			return failed
+		}
+	}
+	state, err := s.State(ctx)
 	if err != nil {
 		return err
 	}
-	out := lsJSON{Schema: report.Schema, Store: s.URL.String(), Locks: []report.Lock{}, State: l.state}
-	for _, info := range l.infos {
+	slices.SortStableFunc(infos, lsOrders[order])
+	out := lsJSON{Schema: report.Schema, Store: s.URL.String(), Locks: []report.Lock{}, State: state}
+	for _, info := range infos {
 		out.Locks = append(out.Locks, report.LockOf(info))
 	}
 	err = a.Print(out, func(w io.Writer) error {
-		if l.state != nil && l.state.Closed != "" {
-			fmt.Fprintln(a.Stderr, stores.Closed(l.state))
+		if state != nil && state.Closed != "" {
+			fmt.Fprintln(a.Stderr, stores.Closed(state))
 		}
 		width, _ := display.SizeOf(w)
-		return printTable(w, width, l.infos)
+		return printTable(w, width, infos)
 	})
-	return cmp.Or(err, l.failed) // after the rest is printed
+	return cmp.Or(err, failed) // after the rest is printed
 }
 
 // lsJSON is what ls prints.
@@ -88,29 +91,6 @@ type lsJSON struct {
 	Store  string        `json:"store"`
 	Locks  []report.Lock `json:"locks"`
 	State  *report.State `json:"state,omitempty"`
-}
-
-// listing is what a store has listed.
-type listing struct {
-	infos  []*pawl.Info
-	state  *report.State
-	failed error // to read some of it
-}
-
-// listAll returns an error if there is nothing to show.
-func listAll(ctx context.Context, s *stores.Store, prefix string, order lsOrder) (l listing, err error) {
-	l.infos, err = s.List(ctx, prefix)
-	if err != nil {
-		l.failed = exit.OfStore(err, s.URL.String())
-	}
-	if len(l.infos) == 0 && l.failed != nil {
-		return l, l.failed
-	}
-	if l.state, err = s.State(ctx); err != nil {
-		return l, err
-	}
-	slices.SortStableFunc(l.infos, lsOrders[order])
-	return l, nil
 }
 
 func printTable(w io.Writer, width int, infos []*pawl.Info) error {
@@ -138,27 +118,12 @@ func printTable(w io.Writer, width int, infos []*pawl.Info) error {
 	return err
 }
 
-// lsOrder is what the list is sorted by.
-type lsOrder string
-
 // lsOrders has what sorts the list, which comes sorted by name.
-var lsOrders = map[lsOrder]func(a, b *pawl.Info) int{
+var lsOrders = map[string]func(a, b *pawl.Info) int{
 	"name":    func(a, b *pawl.Info) int { return cmp.Compare(a.Name, b.Name) },
 	"age":     func(a, b *pawl.Info) int { return oldest(a).Compare(oldest(b)) },
 	"waiting": func(a, b *pawl.Info) int { return cmp.Compare(len(b.Waiters), len(a.Waiters)) },
 }
-
-func (o *lsOrder) Set(s string) error {
-	if lsOrders[lsOrder(s)] == nil {
-		return errors.New("use name, age or waiting")
-	}
-	*o = lsOrder(s)
-	return nil
-}
-
-func (o *lsOrder) String() string { return string(*o) }
-
-func (o *lsOrder) Type() string { return "string" }
 
 // oldest returns since when a lock has been held, or now if nobody holds it, which sorts last.
 func oldest(info *pawl.Info) time.Time {

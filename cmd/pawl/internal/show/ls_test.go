@@ -16,7 +16,7 @@ func TestLsOrder(t *testing.T) {
 	held := func(name string, since time.Duration, waiters int) *pawl.Info {
 		return &pawl.Info{Name: name, Holders: []driver.Held{{Acquired: time.Now().Add(-since)}}, Waiters: make([]driver.Waiter, waiters)}
 	}
-	for order, want := range map[lsOrder]string{"name": "a b c d", "age": "b a d c", "waiting": "c a b d"} {
+	for order, want := range map[string]string{"name": "a b c d", "age": "b a d c", "waiting": "c a b d"} {
 		infos := []*pawl.Info{held("a", time.Minute, 1), held("b", time.Hour, 1), {Name: "c", Waiters: make([]driver.Waiter, 2)}, held("d", time.Second, 0)}
 		slices.SortStableFunc(infos, lsOrders[order])
 		var names []string

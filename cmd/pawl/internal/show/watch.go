@@ -153,8 +153,13 @@ func (w *watching) changes(look *history.Look, began time.Time) []change {
 	first := w.seen.Asked.IsZero()
 	spans, _ := w.past.Take(&w.seen, look)
 	for _, sp := range spans {
+		if sp.State == "granted" {
+			continue // its lease tells
+		}
 		c := change{Event: w.event(sp, first), Name: sp.Name, Holder: sp.Holder, Waiter: sp.Waiter}
-		if sp.To != 0 {
+		if c.Event == "granted" && sp.Waited != nil {
+			c.Waiter, c.Seconds = sp.Waited.Waiter, float64(sp.Waited.To-sp.Waited.From)/1000
+		} else if sp.To != 0 {
 			c.Seconds = float64(sp.To-sp.From) / 1000
 		} else if first {
 			c.Seconds = float64(look.At.UnixMilli()-sp.From) / 1000
@@ -164,7 +169,6 @@ func (w *watching) changes(look *history.Look, began time.Time) []change {
 		}
 		all = append(all, c)
 	}
-	all = w.granted(all)
 	slices.SortStableFunc(all, inOrder)
 	for i := range all {
 		all[i].Schema, all[i].Time, all[i].Store = report.Schema, look.At, w.seen.Name
@@ -182,7 +186,7 @@ func (w *watching) event(sp *history.Span, first bool) string {
 	case sp.What == "quarantine":
 		return "closed"
 	case sp.What == "wait" && ended:
-		return "left" // see granted
+		return "left"
 	case sp.What == "wait":
 		return "waiting"
 	case ended && sp.State == "expired":
@@ -197,45 +201,4 @@ func (w *watching) event(sp *history.Span, first bool) string {
 		return "overdue"
 	}
 	return "renewed"
-}
-
-// granted makes one event of a wait that has ended and the lease that ended it. It leaves out what
-// a store shows of a wait whose lease is there already.
-func (w *watching) granted(all []change) (out []change) {
-	wait := func(c change) bool { return c.Event == "left" || c.Event == "waiting" }
-	out = slices.DeleteFunc(slices.Clone(all), wait)
-	for _, c := range all {
-		if wait(c) && !joined(out, &c) && !w.has(c.Name, c.Waiter.Lease) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// joined adds a wait that has ended to the grant in all that has ended it, and reports whether
-// there is one.
-func joined(all []change, left *change) bool {
-	for i := range all {
-		if c := &all[i]; left.Event == "left" && c.Event == "granted" && c.Waiter == nil && c.Name == left.Name && got(left.Waiter, c.Holder) {
-			c.Waiter, c.Seconds = left.Waiter, left.Seconds
-			return true
-		}
-	}
-	return false
-}
-
-// has reports whether a lease holds the lock.
-func (w *watching) has(name, lease string) bool {
-	lock := w.seen.Locks[name]
-	return lock != nil && slices.ContainsFunc(lock.Holders, func(h report.Holder) bool { return h.Lease == lease })
-}
-
-// got reports whether a lease is the one that was waited for.
-func got(w *report.Waiter, h *report.Holder) bool {
-	if w.Lease != "" {
-		return w.Lease == h.Lease
-	}
-	waited, holds := w.Person, h.Person
-	waited.Why, holds.Why = "", ""
-	return waited == holds
 }

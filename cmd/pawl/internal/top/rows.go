@@ -35,6 +35,20 @@ type topRow struct {
 	level              level
 }
 
+// orders is what the table can be sorted by.
+var orders = map[string]struct {
+	key     rune
+	column  int
+	up      bool // smaller ones come first
+	compare func(a, b *topRow) int
+}{
+	"name":    {'n', 0, true, func(a, b *topRow) int { return cmp.Compare(a.name, b.name) }},
+	"holder":  {'h', 5, true, func(a, b *topRow) int { return cmp.Compare(a.holder, b.holder) }},
+	"age":     {'a', 2, false, func(a, b *topRow) int { return cmp.Compare(b.held, a.held) }},
+	"waiting": {'w', 3, false, func(a, b *topRow) int { return cmp.Compare(b.waiting, a.waiting) }},
+	"first":   {'f', 4, false, func(a, b *topRow) int { return cmp.Compare(b.first, a.first) }},
+}
+
 // rows returns the locks in their order.
 func (t *top) rows(now time.Time) (rows []topRow) {
 	for i, s := range t.stores {
@@ -66,7 +80,7 @@ func (t *top) rows(now time.Time) (rows []topRow) {
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b topRow) int {
-		c := topOrders[t.order].compare(&a, &b)
+		c := orders[t.order].compare(&a, &b)
 		if t.turned {
 			c = -c
 		}
@@ -142,7 +156,7 @@ func shortPerson(p report.Person) string {
 // table returns the table of rows, in which the sorted column is marked.
 func (t *top) table(rows []topRow, width int) display.Table {
 	head := []string{"NAME", "KIND", "HELD", "WAIT", "FIRST", "HOLDER", "WHY"}
-	o := topOrders[t.order]
+	o := orders[t.order]
 	arrow := "↓"
 	if o.up != t.turned {
 		arrow = "↑"

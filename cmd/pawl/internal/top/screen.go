@@ -136,7 +136,7 @@ func (t *top) quits(s tcell.Screen, e tcell.Event) bool {
 }
 
 func (t *top) typed(key rune) (quit bool) {
-	for name, o := range topOrders {
+	for name, o := range orders {
 		if o.key == key {
 			t.turned = t.order == name && !t.turned
 			t.order, t.first = name, 0

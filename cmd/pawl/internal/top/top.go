@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 const topHelp = `Top shows the locks whose names begin with PREFIX: who holds them, for how long
@@ -43,10 +42,10 @@ type top struct {
 	*cli.App
 	stores []*topStore
 	past   *history.History
-	order  topOrder
-	turned bool // the order
-	plain  bool // no colours
-	first  int  // row that is shown
+	order  string // see orders
+	turned bool   // the order
+	plain  bool   // no colours
+	first  int    // row that is shown
 }
 
 // topStore is what is known of a store.
@@ -70,12 +69,9 @@ func Command(a *cli.App) *cobra.Command {
 		Args:              cli.Args(0, 1, "see pawl top --help"),
 		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			prefix := ""
-			if len(args) > 0 {
-				prefix = args[0]
-				if what, write := stores.LikeStore(prefix); what != "" && len(urls) == 0 {
-					return exit.Usage("the argument looks like the "+what, "use: pawl top "+write)
-				}
+			prefix, err := cli.Prefix(cmd, args)
+			if err != nil {
+				return err
 			}
 			sources, err := a.Sources(urls)
 			if err != nil {
@@ -96,8 +92,7 @@ func Command(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.VarP(&urls, "store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or a directory of yours)")
-	fs.Var(&t.order, "sort", "sort by `COLUMN`: name, holder, age, waiting or first")
-	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"name", "holder", "age", "waiting", "first"}, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+	cli.ChoiceVar(cmd, &t.order, "sort", "sort by `COLUMN`: name, holder, age, waiting or first", "name", "holder", "age", "waiting", "first")
 	fs.BoolVar(&t.plain, "no-color", false, "use no colors")
 	return cmd
 }

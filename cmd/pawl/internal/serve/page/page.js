@@ -72,7 +72,7 @@ function showStores() {
 }
 
 const detail = new Detail(known, $('detail'), (body) => fetch('api/break', {
-	method: 'POST', headers: { ...credentials(), 'Content-Type': 'application/json', 'X-Pawl': 'break' }, body: JSON.stringify(body),
+	method: 'POST', headers: { ...credentials(), 'Content-Type': 'application/json' }, body: JSON.stringify(body),
 }));
 const table = new Table(known, (key, from) => detail.open(key, from));
 const timeline = new Timeline(known, $('timeline'), $('tip'), (key) => detail.open(key, null));
