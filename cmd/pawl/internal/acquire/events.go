@@ -121,13 +121,13 @@ func openSink(where string) (*os.File, error) {
 		}
 		return f, nil
 	}
+	var f *os.File
 	fd, err := strconv.Atoi(number)
-	if err != nil || fd < 1 {
-		return nil, exit.Usage(fmt.Sprintf("--events %q: not a file descriptor", display.Shorten(where, 40)), "use something like --events fd:3 3>events.json")
+	if err == nil && fd > 0 {
+		f = os.NewFile(uintptr(fd), where)
 	}
-	f := os.NewFile(uintptr(fd), where)
 	if f == nil {
-		return nil, exit.Usage(fmt.Sprintf("--events %s: not a file descriptor", where), "use something like --events fd:3 3>events.json")
+		return nil, exit.Usage(fmt.Sprintf("--events %q: not a file descriptor", display.Shorten(where, 40)), "use something like --events fd:3 3>events.json")
 	}
 	if _, err := f.Stat(); err != nil {
 		return nil, exit.Usage(fmt.Sprintf("--events %s is not open", where), fmt.Sprintf("add a redirection such as %d>events.json", fd))

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
@@ -27,8 +29,8 @@ func (m *meter) run(ctx context.Context, out *benchJSON) error {
 		into, trip *benchPart // what it is compared with
 		f          func(context.Context) ([]time.Duration, error)
 	}{
-		{&out.RoundTrip, &out.RoundTrip, m.roundTrips},
-		{&out.Rested, &out.RoundTrip, m.restedTrips},
+		{&out.RoundTrip, &out.RoundTrip, func(ctx context.Context) ([]time.Duration, error) { return m.roundTrips(ctx, 0) }},
+		{&out.Rested, &out.RoundTrip, func(ctx context.Context) ([]time.Duration, error) { return m.roundTrips(ctx, rest) }},
 		{&out.Pair, &out.RoundTrip, m.pairs},
 		{kept, &out.RoundTrip, m.kept},
 		{&out.Many, &out.RoundTrip, m.many},
@@ -59,25 +61,24 @@ func part(list []time.Duration, all time.Duration) benchPart {
 	return benchPart{Count: n, PerSecond: float64(n) / all.Seconds(), P50: list[(n-1)/2], P99: list[(n-1)*99/100]}
 }
 
-// again calls f until the time is over, and returns how long each call took.
-func (m *meter) again(ctx context.Context, f func() error) (list []time.Duration, err error) {
-	for end := time.Now().Add(m.each); ; {
+// again calls f until the time is over, with a rest before each call, and returns how long each took.
+func (m *meter) again(ctx context.Context, rest time.Duration, f func() error) (list []time.Duration, err error) {
+	for end := time.Now().Add(m.each); len(list) == 0 || time.Now().Before(end); {
+		time.Sleep(rest)
 		began := time.Now()
-		if began.After(end) && len(list) > 0 {
-			return list, nil
-		}
 		// Not every store looks at the context when it need not wait.
 		if err := errors.Join(ctx.Err(), f()); err != nil {
 			return nil, err
 		}
 		list = append(list, time.Since(began))
 	}
+	return list, nil
 }
 
 // roundTrips asks who holds a name that nobody holds: one request that changes
 // nothing.
-func (m *meter) roundTrips(ctx context.Context) ([]time.Duration, error) {
-	return m.again(ctx, func() error {
+func (m *meter) roundTrips(ctx context.Context, rest time.Duration) ([]time.Duration, error) {
+	return m.again(ctx, rest, func() error {
 		_, err := m.store.Inspect(ctx, benchPrefix+"1")
 		return err
 	})
@@ -87,19 +88,6 @@ func (m *meter) roundTrips(ctx context.Context) ([]time.Duration, error) {
 // waits for it by then. After a rest everything takes longer: processors and caches
 // have turned to something else.
 const rest = 10 * time.Millisecond
-
-// restedTrips are round trips with a rest before each.
-func (m *meter) restedTrips(ctx context.Context) (list []time.Duration, err error) {
-	for end := time.Now().Add(m.each); len(list) == 0 || time.Now().Before(end); {
-		time.Sleep(rest)
-		began := time.Now()
-		if _, err := m.store.Inspect(ctx, benchPrefix+"1"); err != nil {
-			return nil, err
-		}
-		list = append(list, time.Since(began))
-	}
-	return list, nil
-}
 
 func (m *meter) pairs(ctx context.Context) ([]time.Duration, error) { return m.pair(ctx, "1") }
 
@@ -114,7 +102,7 @@ func (m *meter) kept(ctx context.Context) ([]time.Duration, error) {
 
 func (m *meter) pair(ctx context.Context, name string, options ...pawl.Option) ([]time.Duration, error) {
 	options = append(options, pawl.Why("pawl bench"))
-	return m.again(ctx, func() error {
+	return m.again(ctx, 0, func() error {
 		lease, err := m.store.Acquire(ctx, benchPrefix+name, options...)
 		if err != nil {
 			return err
@@ -124,25 +112,27 @@ func (m *meter) pair(ctx context.Context, name string, options ...pawl.Option) (
 }
 
 func (m *meter) many(ctx context.Context) ([]time.Duration, error) {
-	return m.side(ctx, benchMany, func(ctx context.Context, i int) ([]time.Duration, error) { return m.pair(ctx, strconv.Itoa(i+1)) })
+	lists := make([][]time.Duration, benchMany)
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range lists {
+		g.Go(func() (err error) {
+			lists[i], err = m.pair(ctx, strconv.Itoa(i+1))
+			return err
+		})
+	}
+	err := g.Wait()
+	return slices.Concat(lists...), err
 }
 
 // handOffs lets two clients take turns, with a rest while each has the lock.
 func (m *meter) handOffs(ctx context.Context) ([]time.Duration, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	h := &handOffs{end: time.Now().Add(m.each)}
-	errs := make([]error, 2)
-	var both sync.WaitGroup
+	g, ctx := errgroup.WithContext(ctx)
 	for i, s := range []*stores.Store{m.store, m.other} {
-		both.Go(func() {
-			if errs[i] = h.take(ctx, s, i); errs[i] != nil {
-				cancel()
-			}
-		})
+		g.Go(func() error { return h.take(ctx, s, i) })
 	}
-	both.Wait()
-	return h.list, errors.Join(errs...)
+	err := g.Wait()
+	return h.list, err
 }
 
 type handOffs struct {
@@ -174,26 +164,4 @@ func (h *handOffs) take(ctx context.Context, s *stores.Store, me int) error {
 			return err // the other one gets the lock, sees the same, and nobody waits any more
 		}
 	}
-}
-
-// side runs n of f at the same time, and joins what they return.
-func (m *meter) side(ctx context.Context, n int, f func(context.Context, int) ([]time.Duration, error)) (list []time.Duration, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			l, e := f(ctx, i)
-			mu.Lock()
-			defer mu.Unlock()
-			list = append(list, l...)
-			if e != nil && err == nil {
-				err = e
-				cancel() // the others would fail in the same way
-			}
-		})
-	}
-	all.Wait()
-	return list, err
 }

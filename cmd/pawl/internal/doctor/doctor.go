@@ -59,12 +59,12 @@ func Command(a *cli.App) *cobra.Command {
 // doctor is one "pawl doctor".
 type doctor struct {
 	*cli.App
-	long     time.Duration
-	probes   bool
-	store    *stores.Store
-	findings []driver.Finding
-	trip     time.Duration // the median
-	out      doctorJSON
+	long   time.Duration
+	probes bool
+	store  *stores.Store
+	worst  driver.Level
+	trip   time.Duration // the median
+	out    doctorJSON
 }
 
 // doctorJSON is what doctor prints. It obeys the rule for schema.
@@ -117,11 +117,7 @@ func (d *doctor) run(ctx context.Context) error {
 		d.out.Store = d.store.URL.String()
 		d.examine(ctx)
 	}
-	worst := driver.Fine
-	for _, f := range d.findings {
-		worst = max(worst, f.Level)
-	}
-	d.Code, d.out.Level = int(worst), worst.String()
+	d.Code, d.out.Level = int(d.worst), d.worst.String()
 	return d.Print(d.out, d.describe)
 }
 
@@ -136,7 +132,7 @@ func (d *doctor) tellOf(lock string, f driver.Finding) {
 	case strings.HasPrefix(f.Do, "check --store, which is"): // the user has just done that
 		f.Do = "check that the server runs, and read its log"
 	}
-	d.findings = append(d.findings, f)
+	d.worst = max(d.worst, f.Level)
 	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), f.Text, f.Do})
 }
 
@@ -165,27 +161,27 @@ func (d *doctor) examine(ctx context.Context) {
 func (d *doctor) describe(w io.Writer) error {
 	const indent = "         "
 	fmt.Fprintln(w, display.Printable(d.out.Store))
-	counts := make(map[driver.Level]int)
-	for i, f := range d.findings {
+	counts := make(map[string]int)
+	for _, f := range d.out.Findings {
 		counts[f.Level]++
-		text := d.out.Findings[i].Text
+		text := f.Text
 		if f.Server != "" {
 			text = f.Server + ": " + text
 		}
-		label := map[driver.Level]string{driver.Fine: "ok", driver.Warning: "WARNING", driver.Problem: "PROBLEM"}[f.Level]
+		label := map[string]string{"fine": "ok", "warning": "WARNING", "problem": "PROBLEM"}[f.Level]
 		fmt.Fprintf(w, "%-8s %s\n", label, display.Wrap(display.Printable(text), indent))
 		if f.Do != "" {
 			fmt.Fprintf(w, "%s%s\n", indent, display.Wrap(display.Printable("-> "+f.Do), indent+"   "))
 		}
 	}
 	var sum []string
-	for _, level := range []driver.Level{driver.Problem, driver.Warning} {
+	for _, level := range []string{"problem", "warning"} {
 		switch n := counts[level]; n {
 		case 0:
 		case 1:
-			sum = append(sum, "1 "+level.String())
+			sum = append(sum, "1 "+level)
 		default:
-			sum = append(sum, fmt.Sprintf("%d %vs", n, level))
+			sum = append(sum, fmt.Sprintf("%d %ss", n, level))
 		}
 	}
 	_, err := fmt.Fprintln(w, cmp.Or(strings.Join(sum, ", "), "nothing is wrong"))

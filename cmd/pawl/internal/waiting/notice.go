@@ -72,8 +72,7 @@ func (n Notice) Silence(store fmt.Stringer) string {
 
 // ClosedFor says that the store grants nothing for a while.
 func ClosedFor(left time.Duration) string {
-	return fmt.Sprintf("the server has just started or lost its data, and grants nothing for another %v",
-		(left + time.Second - 1).Truncate(time.Second))
+	return fmt.Sprintf("the server has just started or lost its data, and grants nothing for another %v", display.InSeconds(left))
 }
 
 // Place returns how many wait before the process pid of this host, or -1 if it is not in
