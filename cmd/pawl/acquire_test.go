@@ -45,7 +45,7 @@ func TestAcquireRefused(t *testing.T) {
 	w := newWorld(t)
 	redlock, _ := startRedlock(w.T, electTTL)
 	for _, c := range []struct{ store, want string }{
-		{"zk://" + startZooKeeper(t) + "/locks?tick_time=500ms", "in ZooKeeper a lease ends with the session"},
+		{"zk://" + startZooKeeper(t) + "/locks?tick_time=500ms", "in this store a lease ends with the process"},
 		{redlock, "with redlock only the process"},
 		{"redis://" + startRedis(t) + "?mode=efficiency&max_ttl=5s", "with ?mode=efficiency only the process"},
 	} {

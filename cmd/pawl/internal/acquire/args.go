@@ -20,8 +20,7 @@ type Args struct {
 	*cli.App
 	Verb       string // that the command line begins with
 	Name       string
-	Wait       time.Duration // negative: for ever
-	NoWait     bool
+	Wait       cli.Wait
 	InDeadlock bool // wait also there
 	TTL        time.Duration
 	MaxHold    time.Duration
@@ -39,8 +38,7 @@ type Args struct {
 // WaitFlags adds --wait, --no-wait and --wait-in-deadlock.
 func (a *Args) WaitFlags(fs *pflag.FlagSet) {
 	a.canWait = true
-	fs.VarP((*cli.Duration)(&a.Wait), "wait", "w", "wait at most this `DURATION`, such as 5m; a plain number is seconds (default: forever, while the store answers)")
-	fs.BoolVarP(&a.NoWait, "no-wait", "n", false, "do not wait; the same as --wait 0")
+	a.Wait.Flags(fs)
 	fs.BoolVar(&a.InDeadlock, "wait-in-deadlock", false, "keep waiting in a deadlock")
 }
 
@@ -62,15 +60,12 @@ func (a *Args) EventFlags(fs *pflag.FlagSet) {
 }
 
 // Check looks at what the parser cannot, but for the kind.
-func (a *Args) Check(fs *pflag.FlagSet) error {
+func (a *Args) Check() error {
 	if err := stores.CheckName(a.Name, a.App.Store); err != nil {
 		return err
 	}
-	if a.NoWait {
-		if fs.Changed("wait") && a.Wait != 0 {
-			return exit.Usage("--no-wait and --wait cannot be used together", "use one of them")
-		}
-		a.Wait = 0
+	if err := a.Wait.Check(); err != nil {
+		return err
 	}
 	if len(a.Why) > 512 || strings.ContainsRune(a.Why, 0) {
 		return exit.Usage("--why is longer than 512 bytes, or contains a NUL", "use a shorter text without NUL")

@@ -76,7 +76,7 @@ func TestNoWaitIsNotTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			l := newLookout(&Session{Args: &Args{Wait: wait}, Store: &stores.Store{Client: c}})
+			l := newLookout(&Session{Args: &Args{Wait: cli.Wait{For: wait}}, Store: &stores.Store{Client: c}})
 			told := 0
 			select {
 			case <-l.next.C:

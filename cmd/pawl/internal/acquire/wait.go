@@ -78,7 +78,7 @@ type lookout struct {
 
 func newLookout(s *Session) *lookout {
 	next := time.NewTimer(waiting.Patience)
-	if s.Wait == 0 {
+	if s.Wait.For == 0 {
 		next.Stop() // a slow store is no wait
 	}
 	return &lookout{Session: s, next: next, notices: make(chan waiting.Notice, 1),
@@ -138,12 +138,12 @@ func (s *Session) ask(ctx context.Context) (*pawl.Lease, error) {
 	if s.Slots > 0 {
 		opts = append(opts, pawl.Slots(s.Slots))
 	}
-	if s.Wait == 0 {
+	if s.Wait.For == 0 {
 		return s.Store.TryAcquire(ctx, s.Name, opts...)
 	}
-	if s.Wait > 0 {
+	if s.Wait.For > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.Wait)
+		ctx, cancel = context.WithTimeout(ctx, s.Wait.For)
 		defer cancel()
 	}
 	for {
@@ -186,7 +186,7 @@ func (s *Session) refused(err error) error {
 
 // inVain returns the failure when the time to wait is over.
 func (s *Session) inVain(err error) error {
-	waited := fmt.Sprintf("not free after %v; ", s.Wait)
+	waited := fmt.Sprintf("not free after %v; ", s.Wait.For)
 	if s.quarantine() > 0 {
 		return s.closedFailure(s.quarantine(), waited)
 	}

@@ -107,7 +107,7 @@ func breakLease(a *cli.App, ctx context.Context, b *breakArgs) error {
 	out := breakJSON{report.Schema, s.URL.String(), b.name, []string{}}
 	for _, id := range leases {
 		err := s.Break(ctx, b.name, id, b.why)
-		if b.force && (errors.Is(err, pawl.ErrReleased) || keptErr(err, id) != nil) {
+		if b.force && (errors.Is(err, pawl.ErrReleased) || kept(infoOf(err), id) != nil) {
 			continue // it was there a moment ago, and has ended by itself
 		}
 		if err != nil {
@@ -174,10 +174,10 @@ func (b *breakArgs) failure(s *stores.Store, err error) error {
 	switch {
 	case errors.Is(err, pawl.ErrReleased):
 		return b.nobody(s)
-	case keptErr(err, b.lease) != nil:
-		return b.stays(keptErr(err, b.lease))
+	case kept(infoOf(err), b.lease) != nil:
+		return b.stays(kept(infoOf(err), b.lease))
 	case errors.Is(err, pawl.ErrHeld):
-		return exit.Fail(exit.Busy, fmt.Sprintf("that lease does not hold the lock: %q is %s", b.name, heldErr(err)), look)
+		return exit.Fail(exit.Busy, fmt.Sprintf("that lease does not hold the lock: %q is %s", b.name, display.HeldBy(infoOf(err))), look)
 	case errors.Is(err, context.DeadlineExceeded):
 		text := fmt.Sprintf("%q was not released within %v", b.name, b.wait)
 		if e := new(pawl.Error); errors.As(err, &e) { // the store knows more
@@ -196,6 +196,9 @@ func (b *breakArgs) stays(tx *pawl.Transaction) error {
 // kept returns the transaction that keeps the name after the lease has ended, or nil. An empty lease
 // means any.
 func kept(info *pawl.Info, lease string) *pawl.Transaction {
+	if info == nil {
+		return nil
+	}
 	for _, h := range info.Holders {
 		if h.Transaction != nil && (lease == "" || lease == h.Lease) {
 			return h.Transaction
@@ -204,16 +207,9 @@ func kept(info *pawl.Info, lease string) *pawl.Transaction {
 	return nil
 }
 
-func keptErr(err error, lease string) *pawl.Transaction {
-	if held := new(pawl.HeldError); errors.As(err, &held) && held.Info != nil {
-		return kept(held.Info, lease)
-	}
-	return nil
-}
-
-func heldErr(err error) string {
-	if h := new(pawl.HeldError); errors.As(err, &h) {
-		return h.Error()
-	}
-	return pawl.ErrHeld.Error()
+// infoOf returns what an error tells of the holders, or nil.
+func infoOf(err error) *pawl.Info {
+	held := new(pawl.HeldError)
+	errors.As(err, &held)
+	return held.Info
 }

@@ -38,6 +38,30 @@ func (v *Duration) Set(s string) error {
 	return err
 }
 
+// Wait is for how long to wait: for ever, unless its flags say otherwise.
+type Wait struct {
+	For time.Duration
+	not bool
+}
+
+// Flags adds --wait and --no-wait.
+func (w *Wait) Flags(fs *pflag.FlagSet) {
+	w.For = ForEver
+	fs.VarP((*Duration)(&w.For), "wait", "w", "wait at most this `DURATION`, such as 5m; a plain number is seconds (default: forever, while the store answers)")
+	fs.BoolVarP(&w.not, "no-wait", "n", false, "do not wait; the same as --wait 0")
+}
+
+// Check looks at what the parser cannot.
+func (w *Wait) Check() error {
+	if w.not && w.For > 0 {
+		return exit.Usage("--no-wait and --wait cannot be used together", "use one of them")
+	}
+	if w.not {
+		w.For = 0
+	}
+	return nil
+}
+
 // ParseDuration takes a number alone as seconds, as flock(1), timeout(1) and sleep(1) do.
 func ParseDuration(s string) (time.Duration, error) {
 	if s != "" && strings.Trim(s, "-0123456789.") == "" {

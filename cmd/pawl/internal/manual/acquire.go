@@ -63,7 +63,7 @@ func Commands(a *cli.App) []*cobra.Command {
 }
 
 func acquireCommand(a *cli.App) *cobra.Command {
-	h := &acquire.Args{App: a, Verb: "acquire", Apart: true, Wait: cli.ForEver, BusyCode: exit.Busy}
+	h := &acquire.Args{App: a, Verb: "acquire", Apart: true, BusyCode: exit.Busy}
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
 		Short: "Acquire a lease that outlives pawl, for a script",
@@ -74,7 +74,7 @@ func acquireCommand(a *cli.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h.Name = args[0]
-			if err := h.Check(cmd.Flags()); err != nil {
+			if err := h.Check(); err != nil {
 				return err
 			}
 			if err := h.CheckKind(cmd.Flags()); err != nil {
@@ -158,14 +158,10 @@ func noFiles(a *cli.App, name string) error {
 func endsWithUs(scheme, name string) error {
 	text := "in this store a lease ends with the process that acquired it"
 	switch scheme {
-	case "file":
-		text = "on files a lease ends with the process that acquired it"
 	case "redis", "rediss", "unix":
 		text = "with ?mode=efficiency only the process that acquired a lease renews it"
 	case "redlock":
 		text = "with redlock only the process that acquired a lease knows whether a majority still has it"
-	case "zk", "zks":
-		text = "in ZooKeeper a lease ends with the session of the process that acquired it"
 	}
 	return exit.Fail(exit.Config, text, fmt.Sprintf("use: pawl run %s -- COMMAND, or in the background: pawl hold %[1]s --for 10m --why TEXT", name))
 }

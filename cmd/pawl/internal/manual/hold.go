@@ -45,7 +45,7 @@ type holdArgs struct {
 }
 
 func holdCommand(a *cli.App) *cobra.Command {
-	h := &holdArgs{Args: acquire.Args{App: a, Verb: "hold", Wait: cli.ForEver, BusyCode: exit.Busy}}
+	h := &holdArgs{Args: acquire.Args{App: a, Verb: "hold", BusyCode: exit.Busy}}
 	cmd := &cobra.Command{
 		Use:   "hold NAME --for DURATION --why TEXT",
 		Short: "Hold a lock by hand",
@@ -56,7 +56,7 @@ func holdCommand(a *cli.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h.Name = args[0]
-			if err := h.Check(cmd.Flags()); err != nil {
+			if err := h.Check(); err != nil {
 				return err
 			}
 			if err := h.checkHold(); err != nil {

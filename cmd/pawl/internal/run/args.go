@@ -42,10 +42,10 @@ func (a *runArgs) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SetInterspersed(false)
 	fs.SortFlags = false
-	a.Wait, a.BusyCode, a.leftovers = cli.ForEver, exit.Busy, waitLeftovers
+	a.Wait.For, a.BusyCode, a.leftovers = cli.ForEver, exit.Busy, waitLeftovers
 	plain := a.Verb == "run"
 	if a.Verb == "once" {
-		a.Wait, a.BusyCode = 0, 0
+		a.Wait.For, a.BusyCode = 0, 0
 		cli.DurationVar(fs, &a.per, "per", 0, "run the command once in each period of this `DURATION` (required)")
 	}
 	if plain {
@@ -105,7 +105,7 @@ func (a *runArgs) parse(cmd *cobra.Command, words []string) error {
 
 // check looks at what the parser cannot.
 func (a *runArgs) check(fs *pflag.FlagSet) error {
-	if err := a.Check(fs); err != nil {
+	if err := a.Check(); err != nil {
 		return err
 	}
 	if len(a.command) == 0 {

@@ -48,8 +48,8 @@ func TestParseRun(t *testing.T) {
 		{"-qw1s x cmd", "x", "cmd", time.Second},
 	} {
 		a, err := parseRun(strings.Fields(c.args))
-		if err != nil || a.Name != c.name || strings.Join(a.command, " ") != c.command || a.Wait != c.wait {
-			t.Errorf("%q: name %q, command %q, wait %v, error %v", c.args, a.Name, a.command, a.Wait, err)
+		if err != nil || a.Name != c.name || strings.Join(a.command, " ") != c.command || a.Wait.For != c.wait {
+			t.Errorf("%q: name %q, command %q, wait %v, error %v", c.args, a.Name, a.command, a.Wait.For, err)
 		}
 	}
 }

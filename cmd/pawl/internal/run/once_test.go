@@ -13,8 +13,8 @@ import (
 
 // TestTurn: the next turn finds the lock free, also if it begins a tenth early.
 func TestTurn(t *testing.T) {
-	if a, err := parse("once", strings.Fields("--per 10h x -- cmd")); err != nil || a.minHold != 9*time.Hour || a.Wait != 0 || a.BusyCode != 0 {
-		t.Errorf("%v; kept for %v, waits for %v, busy is %d", err, a.minHold, a.Wait, a.BusyCode)
+	if a, err := parse("once", strings.Fields("--per 10h x -- cmd")); err != nil || a.minHold != 9*time.Hour || a.Wait.For != 0 || a.BusyCode != 0 {
+		t.Errorf("%v; kept for %v, waits for %v, busy is %d", err, a.minHold, a.Wait.For, a.BusyCode)
 	}
 }
 

@@ -41,15 +41,13 @@ Others: see pawl run --help.`
 type freeing struct {
 	*cli.App
 	name  string
-	wait  time.Duration // negative: for ever
+	wait  cli.Wait
 	quiet bool
 	store *stores.Store
-
-	noWait bool
 }
 
 func waitCommand(a *cli.App) *cobra.Command {
-	f := &freeing{App: a, wait: cli.ForEver}
+	f := &freeing{App: a}
 	cmd := &cobra.Command{
 		Use:   "wait NAME",
 		Short: "Wait until a lock is free",
@@ -60,18 +58,14 @@ func waitCommand(a *cli.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.name = args[0]
-			if f.noWait && f.wait > 0 {
-				return exit.Usage("--no-wait and --wait cannot be used together", "use one of them")
-			}
-			if f.noWait {
-				f.wait = 0
+			if err := f.wait.Check(); err != nil {
+				return err
 			}
 			return f.run(cmd.Context())
 		},
 	}
 	fs := cmd.Flags()
-	fs.VarP((*cli.Duration)(&f.wait), "wait", "w", "wait at most this `DURATION` (default: forever, while the store answers)")
-	fs.BoolVarP(&f.noWait, "no-wait", "n", false, "do not wait; the same as --wait 0")
+	f.wait.Flags(fs)
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing while waiting")
 	a.JSONFlag(cmd)
 	return cmd
@@ -109,13 +103,13 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 		}
 		waited := time.Since(began)
 		n.Tell = !told && waited >= waiting.Patience
-		if watch.Told(&n.Notice, time.Now()) && !f.quiet && f.wait != 0 { // a slow store is no wait
+		if watch.Told(&n.Notice, time.Now()) && !f.quiet && f.wait.For != 0 { // a slow store is no wait
 			told = true
 			fmt.Fprintln(f.Stderr, display.Printable(n.Line(f.name, f.store.URL)))
 		}
 		left := time.Hour
-		if f.wait >= 0 {
-			left = f.wait - waited
+		if f.wait.For >= 0 {
+			left = f.wait.For - waited
 		}
 		switch {
 		case n.Failed != nil && (first || n.Away > pawl.DefaultTTL || left <= 0):
@@ -164,7 +158,7 @@ func (f *freeing) look(ctx context.Context) (seen, error) {
 
 // inVain returns the failure when the time is over.
 func (f *freeing) inVain(n seen) error {
-	text := fmt.Sprintf("%q: not free after %v", f.name, f.wait)
+	text := fmt.Sprintf("%q: not free after %v", f.name, f.wait.For)
 	switch {
 	case len(n.Info.Holders) > 0:
 		return exit.Fail(exit.Busy, text+"; "+display.HeldBy(n.Info), "wait longer, or see: "+f.store.Show(f.name))

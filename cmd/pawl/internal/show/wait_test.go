@@ -42,7 +42,7 @@ func TestNoWaitIsNotTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			var said strings.Builder
-			f := &freeing{App: &cli.App{Stderr: &said}, name: "deploy", wait: wait, store: &stores.Store{Client: c, URL: u}}
+			f := &freeing{App: &cli.App{Stderr: &said}, name: "deploy", wait: cli.Wait{For: wait}, store: &stores.Store{Client: c, URL: u}}
 			if _, err := f.until(t.Context()); err == nil || exit.As(err).Code != exit.Busy {
 				t.Errorf("with --wait %v: %v; want that it is busy", wait, err)
 			}
