@@ -34,18 +34,18 @@ func init() {
 
 // start starts the command and reports whether it runs. If the wrapper is dead nobody
 // wants it; if it dies in the next moment, the pipe tells.
-func (w *watch) start(front, ttou, private bool, path string, words []string) bool {
+func (w *watch) start(path string, words []string) bool {
 	for _, fd := range w.files {
-		if private {
+		if w.private {
 			syscall.CloseOnExec(fd)
 		}
 	}
 	attr := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	program, args := path, words
 	switch {
-	case front:
-		program, args = foreground(attr.Sys, ttou, path, words)
-	case ttou:
+	case w.front:
+		program, args = foreground(attr.Sys, w.ttou, path, words)
+	case w.ttou:
 		defaultTTOU()
 	}
 	if os.Getppid() != w.wrapper {

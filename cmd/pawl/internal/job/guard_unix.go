@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -56,18 +54,17 @@ func (j *Job) startGuard() error {
 }
 
 func (j *Job) forkGuard(r, tell int) error {
-	inherit, numbers := []int{r, tell}, []string{}
+	inherit := []int{r, tell}
+	say := fmt.Sprintln(os.Getpid(), r, tell, int64(j.spec.Grace), j.tty.handOver(), j.ttou, j.spec.Private)
 	for _, f := range j.spec.Inherit {
 		fd, err := duplicate(number(f))
 		if err != nil {
 			return err
 		}
 		defer syscall.Close(fd)
-		inherit, numbers = append(inherit, fd), append(numbers, strconv.Itoa(fd))
+		inherit, say = append(inherit, fd), say+fmt.Sprintln(fd)
 	}
-	args := append([]string{os.Args[0], guardArg, strconv.Itoa(os.Getpid()), strconv.Itoa(r), strconv.Itoa(tell),
-		strings.Join(numbers, ","), strconv.FormatInt(int64(j.spec.Grace), 10),
-		strconv.FormatBool(j.tty.handOver()), strconv.FormatBool(j.ttou), strconv.FormatBool(j.spec.Private), j.spec.Path}, j.spec.Args...)
+	args := append([]string{os.Args[0], guardArg, say, j.spec.Path}, j.spec.Args...)
 	var err error
 	j.guard.pid, err = fork(j.self, args, &syscall.ProcAttr{
 		Env: j.spec.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},

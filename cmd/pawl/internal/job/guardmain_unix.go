@@ -21,11 +21,14 @@ import (
 // watch is what the guard knows.
 type watch struct {
 	targets
-	wrapper  int // process id
-	pipe     int // what the wrapper says
-	tell     int // to the wrapper
-	files    []int
+	wrapper  int   // process id
+	pipe     int   // what the wrapper says
+	tell     int   // to the wrapper
+	files    []int // that are the lock
 	grace    time.Duration
+	front    bool  // the command gets the terminal
+	ttou     bool  // TTOU has its default action in it
+	private  bool  // the files are the guard's alone
 	deadline int64 // 0: none
 	orphaned int64 // when the pipe closed, 0: it has not
 	termed   bool  // TERM has been sent, by us or by the wrapper
@@ -34,20 +37,20 @@ type watch struct {
 	nothing  atomic.Bool // is left of the command
 }
 
-// guardMain is the guard process. Arguments: the wrapper's process id; the
-// numbers of the pipe from it, of that to it, and of the files that are the lock; the grace in
-// nanoseconds; whether the command gets the terminal, whether TTOU has its default effect in it,
-// whether the files are the guard's alone; the executable file, the command's words.
+// guardMain is the guard process. Arguments: what newWatch reads; the executable file, the command's words.
 func guardMain(args []string) int {
-	w, rest, ok := newWatch(args)
-	if !ok || len(rest) < 5 {
+	if len(args) < 3 {
+		return 2
+	}
+	w, err := newWatch(args[0])
+	if err != nil {
 		return 2
 	}
 	setName("pawl-guard")
 	keepOff()
 	adoptOrphans()
 	w.root = os.Getpid()
-	if !w.start(rest[0] == "true", rest[1] == "true", rest[2] == "true", rest[3], rest[4:]) {
+	if !w.start(args[1], args[2:]) {
 		return 0
 	}
 	w.shed()
@@ -56,28 +59,23 @@ func guardMain(args []string) int {
 	return 0
 }
 
-func newWatch(args []string) (w *watch, rest []string, ok bool) {
-	if len(args) < 5 {
-		return nil, nil, false
+// newWatch reads what Job.forkGuard writes.
+func newWatch(text string) (*watch, error) {
+	w := &watch{targets: targets{reaped: new(atomic.Bool)}}
+	n, err := fmt.Sscan(text, &w.wrapper, &w.pipe, &w.tell, &w.grace, &w.front, &w.ttou, &w.private)
+	if err != nil {
+		return nil, err
 	}
-	var n [4]int64
-	for i, text := range []string{args[0], args[1], args[2], args[4]} {
-		var err error
-		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil {
-			return nil, nil, false
-		}
-	}
-	w = &watch{targets: targets{reaped: new(atomic.Bool)}, wrapper: int(n[0]), pipe: int(n[1]), tell: int(n[2]), grace: time.Duration(n[3])}
-	for _, text := range strings.FieldsFunc(args[3], func(r rune) bool { return r == ',' }) {
-		fd, err := strconv.Atoi(text)
+	for _, word := range strings.Fields(text)[n:] {
+		fd, err := strconv.Atoi(word)
 		if err != nil {
-			return nil, nil, false
+			return nil, err
 		}
 		w.files = append(w.files, fd)
 	}
 	syscall.CloseOnExec(w.pipe)
 	syscall.CloseOnExec(w.tell)
-	return w, args[5:], true
+	return w, nil
 }
 
 // keepOff makes signals harmless that people send to "all of pawl": the wrapper ends us. They are

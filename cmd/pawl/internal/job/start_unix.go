@@ -6,9 +6,9 @@ package job
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,38 +100,29 @@ func (j *Job) Status() (Status, error) {
 
 // hear takes a message of the guard: see watch.
 func (j *Job) hear(line string) {
-	var n int
-	switch word, rest, _ := strings.Cut(line, " "); word {
+	word, rest, _ := strings.Cut(line, " ")
+	n, _ := strconv.Atoi(rest) // of all but failed and empty
+	switch word {
 	case "started":
 		j.mu.Lock()
-		_, _ = fmt.Sscan(rest, &j.pid)
+		j.pid = n
 		j.mu.Unlock()
 		closeOnce(j.started)
 	case "failed":
 		j.end(Status{}, errors.New(rest))
 	case "stopped":
-		if _, err := fmt.Sscan(rest, &n); err == nil {
-			j.stop(syscall.Signal(n))
+		select {
+		case j.stops <- syscall.Signal(n):
+		default: // it has not looked at the last one yet
 		}
 	case "exited":
-		if _, err := fmt.Sscan(rest, &n); err == nil {
-			j.reaped.Store(true)
-			j.end(Status{Code: n}, nil)
-		}
+		j.reaped.Store(true)
+		j.end(Status{Code: n}, nil)
 	case "killed":
-		if _, err := fmt.Sscan(rest, &n); err == nil {
-			j.reaped.Store(true)
-			j.end(Status{Signal: syscall.Signal(n)}, nil)
-		}
+		j.reaped.Store(true)
+		j.end(Status{Signal: syscall.Signal(n)}, nil)
 	case "empty":
 		closeOnce(j.empty)
-	}
-}
-
-func (j *Job) stop(sig syscall.Signal) {
-	select {
-	case j.stops <- sig:
-	default: // it has not looked at the last one yet
 	}
 }
 
