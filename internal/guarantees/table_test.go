@@ -22,6 +22,9 @@ var words = map[string]string{
 	"Shared":          "shared leases",
 	"Slots":           "slots, n at a time",
 	"Downgrades":      "`Downgrade`, from exclusive to shared in one step",
+	"Keeps":           "`KeepIdle`, the same lock again without a request",
+	"LongerTTL":       "`Extend` to more than the first TTL",
+	"Adopts":          "renewed and ended by its id, as `pawl acquire` needs",
 }
 
 const (
@@ -31,13 +34,13 @@ const (
 	missing = "TODO: say why"
 )
 
-// names returns the names of the guarantees there are, and the ability that users see most.
+// names returns the names of the guarantees, and of the abilities that users see.
 func names() []string {
 	var all []string
 	for i, t := 0, reflect.TypeFor[driver.Guarantees](); i < t.NumField(); i++ {
 		all = append(all, t.Field(i).Name)
 	}
-	return append(all, "Downgrades")
+	return append(all, "Downgrades", "Keeps", "LongerTTL", "Adopts")
 }
 
 // page is what is written to the documentation: tables, and footnotes, of which
