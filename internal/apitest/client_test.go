@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -255,4 +256,43 @@ func TestGrantThatTookLongerThanItsTTLIsNoLease(t *testing.T) {
 			synctest.Wait()
 		}
 	})
+}
+
+// asks records the last request for a lease.
+type asks struct {
+	driver.Store
+	last driver.Request
+}
+
+func (d *asks) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	d.last = *req
+	return d.Store.Ask(ctx, req)
+}
+
+// TestRequests: what the options make of the request to the store. A lease that is kept begins with its whole TTL, and so
+// does one that the store has to keep if the process ends.
+func TestRequests(t *testing.T) {
+	for what, c := range map[string]struct {
+		opts []pawl.Option
+		want driver.Request
+	}{
+		"no options": {nil, driver.Request{TTL: pawl.DefaultTTL, Renewed: true}},
+		"TTL, Why":   {[]pawl.Option{pawl.TTL(time.Minute), pawl.Why("x")}, driver.Request{TTL: time.Minute, Why: "x", Renewed: true}},
+		"NoRenew":    {[]pawl.Option{pawl.NoRenew()}, driver.Request{TTL: pawl.DefaultTTL}},
+		"MinHold":    {[]pawl.Option{pawl.MinHold(time.Second)}, driver.Request{TTL: pawl.DefaultTTL}},
+		"KeepIdle":   {[]pawl.Option{pawl.KeepIdle(time.Second)}, driver.Request{TTL: pawl.DefaultTTL, Keeps: true}},
+		"Shared":     {[]pawl.Option{pawl.Shared()}, driver.Request{TTL: pawl.DefaultTTL, Shared: true, Renewed: true}},
+		"Slots":      {[]pawl.Option{pawl.Slots(3)}, driver.Request{TTL: pawl.DefaultTTL, Slots: 3, Renewed: true}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &asks{Store: new(memlock.Store).Participant()}
+			client := open(t, d, nil)
+			l := acquire(t, client, "a", c.opts...)
+			got := driver.Request{TTL: d.last.TTL, Why: d.last.Why, Shared: d.last.Shared, Slots: d.last.Slots, Renewed: d.last.Renewed, Keeps: d.last.Keeps}
+			if !reflect.DeepEqual(got, c.want) || d.last.Name != "a" || d.last.Lease != l.ID() {
+				t.Errorf("%s: the request is %+v; want %+v", what, d.last, c.want)
+			}
+			release(t, l)
+		})
+	}
 }

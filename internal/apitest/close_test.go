@@ -438,3 +438,22 @@ func TestCloseGivesBackWhatCallsLeave(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseEndsAllHolds: Close gives back a lease that is held twice.
+func TestCloseEndsAllHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		ctx, cancel := acquire(t, c, "a").Context(t.Context())
+		defer cancel()
+		if _, err := c.Acquire(ctx, "a", pawl.Reentrant()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := other.TryAcquire(t.Context(), "a"); err != nil {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}

@@ -206,3 +206,20 @@ func TestNoRenewWhereLeasesDoNotExpire(t *testing.T) {
 		}
 	})
 }
+
+// TestRenewalBesideAnExtend: a renewal begins beside a call of Extend that has no answer within a sixth of the TTL.
+func TestRenewalBesideAnExtend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 6 * time.Second
+		d := tap(new(memlock.Store))
+		hangRenewals(d)
+		l := acquire(t, open(t, d, &pawl.Options{TTL: ttl}), "a")
+		go l.Extend(t.Context(), ttl)
+		time.Sleep(ttl/6 + time.Millisecond)
+		if n := d.renewals.Load(); n != 2 {
+			t.Errorf("%d requests after a sixth of the TTL; want a renewal beside Extend", n)
+		}
+		set(d, &d.renew, nil)
+		release(t, l)
+	})
+}

@@ -440,3 +440,27 @@ func (d *hanging) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (d
 	<-d.hang
 	return d.Store.Renew(ctx, l, ttl)
 }
+
+// TestKeepIdleBehindAWaiter: a lease is not kept while another call of the client waits that cannot have its grant.
+func TestKeepIdleBehindAWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, recall(new(memlock.Store)), nil)
+		l := acquire(t, c, "a", pawl.KeepIdle(anHour), pawl.Why("one thing"))
+		got := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(t.Context(), "a", pawl.Why("another"))
+			got <- err
+		}()
+		synctest.Wait()
+		release(t, l)
+		synctest.Wait()
+		select {
+		case err := <-got:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("the waiter waits for what nobody uses")
+		}
+	})
+}

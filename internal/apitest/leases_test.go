@@ -332,3 +332,16 @@ func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
 		release(t, l)
 	})
 }
+
+// TestAcquireAllMaxHold: leases on several names end after MaxHold by themselves, long before a renewal is due.
+func TestAcquireAllMaxHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, new(memlock.Store).Participant(), nil)
+		g := acquireAll(t, c, []string{"a", "b"}, pawl.MaxHold(time.Second))
+		began := time.Now()
+		<-g.Done()
+		if held := time.Since(began); held != time.Second {
+			t.Errorf("the leases have ended after %v; want a second", held)
+		}
+	})
+}

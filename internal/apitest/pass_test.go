@@ -193,3 +193,51 @@ func TestNothingIsPassedOnAfterItsEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestReaderBehindAnHeir: when a waiter of the client inherits a lease, the reader behind it asks the store for a place, as
+// readers of other clients would overtake it.
+func TestReaderBehindAnHeir(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, reserve(s, 100), nil), open(t, s.Participant(), nil)
+		first := acquire(t, c, "a")
+		heir := make(chan *pawl.Lease, 1)
+		go func() { heir <- acquire(t, c, "a") }()
+		synctest.Wait()
+		var reader sync.WaitGroup
+		reader.Go(func() { release(t, acquire(t, c, "a", pawl.Shared())) })
+		synctest.Wait()
+		release(t, first)
+		synctest.Wait()
+		info, err := other.Inspect(t.Context(), "a")
+		if err != nil || len(info.Waiters) != 1 {
+			t.Errorf("the store has %v, %v; want the reader in its queue", info, err)
+		}
+		release(t, <-heir)
+		reader.Wait()
+	})
+}
+
+// TestHeirOfAnExtendThatGivesUp: a call of Extend that gives up says nothing about the store to the lease that has the
+// grant by then.
+func TestHeirOfAnExtendThatGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := reserve(new(memlock.Store), 100)
+		c := open(t, d, nil)
+		hangRenewals(d.tapped)
+		l := acquire(t, c, "a")
+		heir := make(chan *pawl.Lease, 1)
+		go func() { heir <- acquire(t, c, "a") }()
+		ctx, cancel := context.WithCancel(t.Context())
+		go l.Extend(ctx, pawl.DefaultTTL)
+		synctest.Wait()
+		release(t, l)
+		next := <-heir
+		cancel()
+		if synctest.Wait(); next.State() != pawl.StateHeld || d.releases.Load() != 0 {
+			t.Errorf("the heir is %v, after %d releases at the store", next, d.releases.Load())
+		}
+		set(d.tapped, &d.renew, nil)
+		release(t, next)
+	})
+}

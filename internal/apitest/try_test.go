@@ -81,3 +81,17 @@ func TestTryAcquireAllRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestTryAcquireAfterAPause: after a pause of the process TryAcquire asks the store, although no timer has ended the lease
+// that this client had.
+func TestTryAcquireAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, new(memlock.Store).Participant(), &pawl.Options{TTL: time.Second})
+		acquire(t, c, "a", pawl.NoRenew())
+		stopTimers(c)
+		time.Sleep(time.Minute)
+		if _, err := c.TryAcquire(t.Context(), "a"); err != nil {
+			t.Error(err)
+		}
+	})
+}
