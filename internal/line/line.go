@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package line decides in which order the goroutines of one client that want one name
-// ask the store for it, and which of them inherits a lease. It only decides: it has no
-// goroutines, no locks and no clock, so that a test can enumerate what may happen.
+// Package line decides in which order the goroutines of one client ask the store for a
+// name, and which of them inherits a lease. It only decides: it has no goroutines, locks or
+// clocks, so that a test can enumerate what may happen.
 //
-// The first in the line asks the store as soon as all that came before it have got
-// what they wanted, even if that is still held: so a writer behind readers of its own
-// client has a place in the store's queue, where readers of other clients cannot
-// overtake it. If the first is a reader, so do the readers behind it: in which order they
-// arrive at the store does not matter, as they are granted together. Those that want
-// slots go one by one, since one of them may be the last.
+// The first waiter asks the store when each earlier call has its lease, even while these
+// leases are held. So a writer behind readers of its own client has a place in the store's
+// queue, and readers of other clients cannot overtake it. Readers that follow each other
+// ask at the same time: the store grants them together, in any order. Waiters for slots
+// ask one by one, because there may be one slot left.
 //
-// One waiter does not ask: the one that wants an exclusive lease behind a held one. It
+// A waiter for an exclusive lease behind an exclusive lease of this client does not ask. It
 // may inherit that lease.
 package line
 
@@ -25,25 +24,25 @@ const (
 	Shared    Kind = -1
 )
 
-// Line is where the goroutines of one client wait for one name. H is what holds the name
-// exclusively, or the zero value; W is what waits.
+// Line is the line of one client's goroutines for one name. H is the type of its exclusive
+// holder, W the type of its waiters.
 type Line[H comparable, W any] struct {
-	holder      H
-	asking      int  // calls that are at the store
-	kind        Kind // what those ask for
+	holder      H    // the zero value if there is none
+	asking      int  // calls that ask the store
+	kind        Kind // what they ask for
 	first, last *Place[W]
 }
 
-// Place is a place in a line. Of and Kind are set by its owner.
+// Place is a place in a line. Its owner sets Of and Kind.
 type Place[W any] struct {
 	Of   W
 	Kind Kind
 
 	prev, next *Place[W]
-	called     bool // it is not in the line any more
+	called     bool // it has left the line
 }
 
-// Enter lets a call in that asks the store at once. If it returns false the call has to Wait.
+// Enter registers a call that asks the store at once. If it returns false, the call must Wait.
 func (l *Line[H, W]) Enter(k Kind) bool {
 	if l.first != nil || !l.admits(k) {
 		return false
@@ -76,8 +75,8 @@ func (l *Line[H, W]) ask(k Kind) {
 	l.kind = k
 }
 
-// Next takes the next waiter out of the line that has to ask the store now. It returns nil
-// if there is none. It has to be called until then whenever something has changed.
+// Next takes the next waiter that asks the store now out of the line. It returns nil if there
+// is none. After each change, call it until it returns nil.
 func (l *Line[H, W]) Next() *Place[W] {
 	p := l.first
 	if p == nil || !l.admits(p.Kind) {
@@ -88,14 +87,14 @@ func (l *Line[H, W]) Next() *Place[W] {
 	return p
 }
 
-// Answered ends the asking of one call, whatever it has got.
+// Answered notes that one call no longer asks the store.
 func (l *Line[H, W]) Answered() { l.asking-- }
 
 // Hold notes that h holds the name exclusively.
 func (l *Line[H, W]) Hold(h H) { l.holder = h }
 
-// Leave notes that h does not hold the name any more, or not exclusively. It reports
-// whether it did.
+// Leave notes that h no longer holds the name exclusively. It reports whether it did
+// before.
 func (l *Line[H, W]) Leave(h H) bool {
 	if l.holder != h {
 		return false
@@ -105,32 +104,32 @@ func (l *Line[H, W]) Leave(h H) bool {
 	return true
 }
 
-// Holder returns what holds the name exclusively, or the zero value.
+// Holder returns the exclusive holder, or the zero value.
 func (l *Line[H, W]) Holder() H { return l.holder }
 
 // Heir returns the waiter that may inherit the exclusive lease of h, or nil. While a call
-// is at the store there is none: that call came before all that wait.
+// asks the store there is none, because that call came before all waiters.
 func (l *Line[H, W]) Heir(h H) *Place[W] {
 	if l.holder != h || l.asking > 0 {
 		return nil
 	}
-	return l.first // those that want another kind are at the store, see Next
+	return l.first // it wants an exclusive lease; with another kind it would ask the store
 }
 
-// Quiet reports whether h holds the name exclusively and no call of this client wants it.
+// Quiet reports whether h is the exclusive holder and no call of this client wants the name.
 func (l *Line[H, W]) Quiet(h H) bool {
 	return l.holder == h && l.asking == 0 && l.first == nil
 }
 
-// Inherit takes the heir p out of the line, which holds the name as h from now on. Those behind
-// it may have to ask the store, if they want another kind.
+// Inherit takes p, the heir, out of the line, and makes h the holder. Waiters behind p that want
+// another kind may ask the store now.
 func (l *Line[H, W]) Inherit(p *Place[W], h H) {
 	l.remove(p)
 	l.holder = h
 }
 
-// Quit takes p out of the line, which gives up. It reports false if p was called before,
-// and else how many were ahead of it, counted up to most.
+// Quit takes p, which gives up, out of the line. It returns how many waiters were ahead of p,
+// counted up to most, or false if p had left the line.
 func (l *Line[H, W]) Quit(p *Place[W], most int) (ahead int, ok bool) {
 	if p.called {
 		return 0, false
@@ -164,11 +163,11 @@ func (l *Line[H, W]) All() iter.Seq[*Place[W]] {
 	}
 }
 
-// Waiting reports whether anybody waits.
+// Waiting reports whether there is a waiter.
 func (l *Line[H, W]) Waiting() bool { return l.first != nil }
 
-// Over reports whether nothing is left of the line: no call asks, and none holds the
-// name. None waits then.
+// Over reports whether the line can be removed: no call asks, and there is no holder. Then
+// there is no waiter either.
 func (l *Line[H, W]) Over() bool {
 	var nobody H
 	return l.asking == 0 && l.holder == nobody

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schedule wakes a hundred thousand things with one timer, and does what is
-// due with a bounded number of goroutines.
+// Package schedule wakes a hundred thousand items with one timer, and does their work
+// with a bounded number of goroutines.
 package schedule
 
 import (
@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// Never is when an item is due that does not have to be woken.
+	// Never is when an item is due that is not to be woken.
 	Never = driver.Instant(math.MaxInt64)
 
-	// maxSleep bounds how late a schedule is after the machine has been suspended:
-	// timers stand still meanwhile, the clock of leases does not.
+	// maxSleep bounds how late a schedule is after a suspend of the machine: timers
+	// stop meanwhile, the clock of leases does not.
 	maxSleep = time.Second
 )
 
@@ -34,13 +34,13 @@ type Schedule[T any] struct {
 	armed driver.Instant // when the timer fires; Never if it is not set
 }
 
-// New returns a schedule that wakes an item by calling wake with what it is of and
-// the time. An item that is woken is not due again before WakeAt says so.
+// New returns a schedule that wakes an item by calling wake with its Of and the time. The
+// item is not due again until WakeAt is called.
 func New[T any](wake func(of T, now driver.Instant)) *Schedule[T] {
 	return &Schedule[T]{wake: wake, armed: Never}
 }
 
-// Item is a place in a schedule. Of must be set, and nothing else.
+// Item is a place in a schedule. Set only Of.
 type Item[T any] struct {
 	Of T
 
@@ -48,7 +48,7 @@ type Item[T any] struct {
 	due      driver.Instant
 }
 
-// Add begins to watch an item that is not watched yet.
+// Add adds an item that is not in the schedule.
 func (s *Schedule[T]) Add(i *Item[T], due driver.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Schedule[T]) Add(i *Item[T], due driver.Instant) {
 	s.arm()
 }
 
-// Remove forgets an item, and does nothing if it was forgotten before.
+// Remove removes an item, if it is in the schedule.
 func (s *Schedule[T]) Remove(i *Item[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *Schedule[T]) WakeAt(i *Item[T], due driver.Instant) {
 	}
 }
 
-// Stop frees the timer. No item is added any more.
+// Stop frees the timer. No item may be added after it.
 func (s *Schedule[T]) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,15 +86,14 @@ func (s *Schedule[T]) Stop() {
 	}
 }
 
-// Hold keeps everybody else waiting until the function that it returns is called. It is
-// for tests.
+// Hold, for tests, blocks the schedule until release is called.
 func (s *Schedule[T]) Hold() (release func()) {
 	s.mu.Lock()
 	return s.mu.Unlock
 }
 
-// arm sets the timer if it would fire too late. A timer that fires too early,
-// because the item it was set for is gone, costs one look.
+// arm sets the timer if it would fire too late. It does not move one that fires too early,
+// because its item was removed: that costs one look.
 func (s *Schedule[T]) arm() {
 	if len(s.items) == 0 || s.items[0].due == Never {
 		return
@@ -125,7 +124,7 @@ func (s *Schedule[T]) due(now driver.Instant) (due []*Item[T]) {
 	for len(s.items) > 0 && s.items[0].due <= now {
 		i := s.items[0]
 		due = append(due, i)
-		i.due = Never // until it is set anew
+		i.due = Never // until WakeAt
 		heap.Fix(&s.items, 0)
 	}
 	s.armed = Never

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Workers do one thing to each item that they are given, in the order in which they
-// get them. So many goroutines do that at a time at most, and none while there is
-// nothing to do: what hangs does not collect a goroutine for each item.
+// Workers call a function for each item that they are given, in order, with a bounded
+// number of goroutines, and none while there is no item. So calls that hang do not gather
+// a goroutine for each item.
 type Workers[T any] struct {
 	do   func(T)
 	most int
@@ -19,15 +19,15 @@ type Workers[T any] struct {
 	next    int // of waiting
 	working int
 	closed  bool
-	idle    sync.WaitGroup // those that work
+	idle    sync.WaitGroup // goroutines
 }
 
-// NewWorkers returns workers, at most so many at a time, that call do.
+// NewWorkers returns workers that call do, with up to most goroutines.
 func NewWorkers[T any](most int, do func(T)) *Workers[T] {
 	return &Workers[T]{do: do, most: most}
 }
 
-// Add has do called with item soon. It does not wait. After Close it does nothing.
+// Add makes a worker call do with item soon. It does not wait. After Close it does nothing.
 func (w *Workers[T]) Add(item T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,7 +44,7 @@ func (w *Workers[T]) Add(item T) {
 	}
 }
 
-// Close forgets what is waiting and returns when all that has begun has ended.
+// Close forgets the items that wait, and returns when the calls under way have ended.
 func (w *Workers[T]) Close() {
 	w.mu.Lock()
 	w.closed, w.waiting, w.next = true, nil, 0

@@ -5,11 +5,15 @@ package trust
 import "github.com/pawl-go/pawl/driver"
 
 // HandOver ends the lease, which is being released or is idle, and returns the lease of a
-// waiter, which has its grant and its trust window from then on. It does nothing and
-// returns false if the waiter needs a grant of its own: its Why differs, no tokens are
-// left, the turn is over, less than half of its TTL is left (if it renews and the lease is
-// not idle, half a second is enough), or it has a MinHold, for which the whole TTL has to
-// be left. An idle lease is not handed over once others want it.
+// waiter, which then has its grant and its trust window. It changes nothing and returns
+// false if the waiter needs a grant of its own:
+//   - its Why differs, or its TTL is longer;
+//   - no tokens are left, or the turn is over;
+//   - less than half of its TTL is left; half a second is enough for a lease that is
+//     renewed, unless the grant is idle;
+//   - it has a MinHold, which needs the whole TTL.
+//
+// An idle lease is not handed over once others want its name.
 func (l *Lease) HandOver(t Terms, now driver.Instant, chance float64) (heir Lease, ok bool) {
 	need := t.TTL / 2
 	if !t.NoRenew && !l.idle {
@@ -19,7 +23,7 @@ func (l *Lease) HandOver(t Terms, now driver.Instant, chance float64) (heir Leas
 	if !l.hasHeirs(now) || t.Why != l.terms.Why || t.TTL > l.terms.TTL || t.MinHold > 0 || !fresh {
 		return Lease{}, false
 	}
-	if l.idle && (l.holds == 0 || !l.alone || now >= l.least) { // it is being given back, or should be
+	if l.idle && (l.holds == 0 || !l.alone || now >= l.least) { // it is given back, or will be at once
 		return Lease{}, false
 	}
 	heir = Lease{
@@ -36,7 +40,7 @@ func (l *Lease) HandOver(t Terms, now driver.Instant, chance float64) (heir Leas
 		heir.renewSoon(now)
 	}
 	l.asking = 0
-	l.holds = 0 // a Release of what was idle may be on its way: the grant is the heir's
+	l.holds = 0 // a late Release of an idle lease does nothing: its heir has the grant
 	l.End()
 	return heir, true
 }
@@ -46,9 +50,9 @@ func (l *Lease) hasHeirs(now driver.Instant) bool {
 	return l.tokens > 0 && now < l.turn && now < l.Deadline() && l.state == Held
 }
 
-// Lower ends the lease before the store is asked to put a shared one in its place, and returns
-// the terms of that, with what is left of MaxHold and MinHold. It does nothing and returns
-// false if the lease has ended (its grant may be another lease's by now), or has not one hold.
+// Lower ends the lease, before the store is asked to replace it by a shared one, and returns the
+// terms of that one, with what is left of MaxHold and MinHold. It changes nothing and returns
+// false if the lease has ended, or does not have exactly one hold.
 func (l *Lease) Lower(now driver.Instant) (Terms, bool) {
 	if l.cause != nil || l.holds != 1 {
 		return Terms{}, false

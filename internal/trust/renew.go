@@ -12,9 +12,9 @@ import (
 
 // confirm notes that the store began a TTL at since.
 //
-// Renewals are due at a third of the TTL, a little spread so that leases acquired
-// together do not stay together. One that is missing at two thirds is overdue: two
-// attempts have gone unanswered by then.
+// A renewal is due at a third of the TTL, or a little earlier, so that leases acquired
+// together do not renew together. It is overdue at two thirds: by then two attempts have
+// had no answer.
 func (l *Lease) confirm(since, now driver.Instant, chance float64) {
 	ttl := l.terms.TTL
 	l.since = max(l.since, since)
@@ -25,15 +25,15 @@ func (l *Lease) confirm(since, now driver.Instant, chance float64) {
 		l.renewAt = l.since.Add(ttl/3 - spread(ttl/30, chance))
 		l.suspectAt = l.since.Add(ttl * 2 / 3)
 		if l.suspectAt <= now {
-			// Little of the TTL was left from the beginning, and nothing has gone unanswered.
-			// Its renewal is under way very soon, and tells if it fails.
+			// Little of the TTL was left from the beginning. The renewal comes very soon,
+			// and makes the lease suspect if it fails.
 			l.suspectAt = Never
 		}
 	}
 }
 
-// renewSoon puts off a renewal that is due already: not by much, but a holder that releases
-// first saves it.
+// renewSoon delays a renewal that is due already, by a few milliseconds: a holder that
+// releases within that time saves it.
 func (l *Lease) renewSoon(now driver.Instant) {
 	if l.renewAt <= now {
 		l.renewAt = now.Add(min(firstRenewal, l.Deadline().Sub(now)/8))
@@ -44,16 +44,16 @@ func spread(d time.Duration, chance float64) time.Duration {
 	return time.Duration(float64(d) * chance)
 }
 
-// Action is what the caller has to do after an event.
+// Action is what the caller must do after an event.
 type Action struct {
-	Lost    bool  // the lease has just been lost: tell everybody
-	Suspect error // it has just become suspect, and why: tell the observer
-	Renew   bool  // have Renew called soon
+	Lost    bool  // the lease was lost just now: tell contexts and observer
+	Suspect error // why the lease became suspect just now: tell the observer
+	Renew   bool  // call Renew soon
 	Renewed bool  // the store has confirmed the lease: tell the observer
-	Over    bool  // the rest of MinHold is over: give the grant back
+	Over    bool  // MinHold is over: give the grant back
 }
 
-// Wake does what is due.
+// Wake does what is due at now.
 func (l *Lease) Wake(now driver.Instant) (do Action) {
 	do.Lost = l.Look(now)
 	if l.cause != nil {
@@ -64,7 +64,7 @@ func (l *Lease) Wake(now driver.Instant) (do Action) {
 	}
 	if now >= l.renewAt {
 		l.renewAt = Never
-		do.Renew = l.mayAsk(l.terms.TTL) // or what is under way is as good as a renewal
+		do.Renew = l.mayAsk(l.terms.TTL) // otherwise the request under way serves as a renewal
 	}
 	if l.resting && now >= l.least {
 		l.resting, do.Over = false, true
@@ -75,19 +75,19 @@ func (l *Lease) Wake(now driver.Instant) (do Action) {
 // Request is a request to the store that begins a TTL anew.
 type Request struct {
 	TTL     time.Duration
-	Timeout time.Duration // after which it has failed
+	Timeout time.Duration // it has failed after this
 }
 
-// ErrBusy is why no request begins: another one is under way.
+// ErrBusy says that a request cannot begin because another one is under way.
 var ErrBusy = errors.New("a request is under way")
 
-// maxAsking is how many requests may be under way at a time. The second one runs beside
-// the first: a request may be lost, and its answer may just be slow.
+// maxAsking is how many requests may be under way at a time. A second one begins while the
+// first has no answer: the first may be lost, or only slow.
 const maxAsking = 2
 
-// mayAsk reports whether a request for ttl may begin. None may beside one for another TTL:
-// nobody could tell which of the two the store has carried out last. While a call of Extend
-// waits for that one, none may beside it at all: renewals that overlap would never let Extend begin.
+// mayAsk reports whether a request for ttl may begin. Beside a request for another TTL none may:
+// nobody could say which of the two the store has carried out last. While a call of Extend waits,
+// none may either: renewals that overlap would keep Extend out for ever.
 func (l *Lease) mayAsk(ttl time.Duration) bool {
 	return l.asking == 0 || l.asking < maxAsking && ttl == l.asksFor && !l.waits
 }
@@ -95,24 +95,24 @@ func (l *Lease) mayAsk(ttl time.Duration) bool {
 // Renew begins a renewal that was due. It reports false if none is needed any more.
 func (l *Lease) Renew(now driver.Instant) (Request, bool) {
 	if l.terms.NoRenew {
-		return Request{}, false // its predecessor was to be renewed
+		return Request{}, false // the renewal was due for a lease that had the grant before
 	}
 	r, err := l.request(l.terms.TTL, now)
 	return r, err == nil
 }
 
-// Extend begins a request for ttl. There is none if the lease has ended, which is the
-// error then, or if another one is in the way (ErrBusy): call Extend again when that has ended,
-// or GiveUp. Each that has begun ends with an Answer. If that does not come within a sixth of
-// the TTL, a renewal begins beside it.
+// Extend begins a request for ttl. It returns why the lease has ended, or ErrBusy if another
+// request is in the way: then call Extend again when that has ended, or GiveUp. Each request
+// that has begun ends with an Answer. If that does not come within a sixth of the TTL, a
+// renewal begins beside it.
 func (l *Lease) Extend(ttl time.Duration, now driver.Instant) (Request, error) {
 	r, err := l.request(ttl, now)
 	l.waits = err == ErrBusy && (l.waits || ttl != l.asksFor)
 	return r, err
 }
 
-// GiveUp notes that a call of Extend waits no longer. It reports whether a renewal is due that has
-// waited for it. If other calls wait, they say so when they try again.
+// GiveUp notes that a call of Extend no longer waits. It reports whether a renewal is due that has
+// waited for it. If other calls of Extend wait, they say so when they try again.
 func (l *Lease) GiveUp(now driver.Instant) bool {
 	waited := l.waits
 	l.waits = false
@@ -139,12 +139,12 @@ func (l *Lease) request(ttl time.Duration, now driver.Instant) (Request, error) 
 	if l.expires && !l.terms.NoRenew {
 		l.renewAt = now.Add(max(min(l.terms.TTL/6, l.Window().Sub(now)/3), time.Millisecond))
 	}
-	// An answer counts if it comes within a third of the TTL. A request that hangs must
-	// leave time for another.
+	// A request has a third of the TTL at most, so that one that hangs leaves time for
+	// another.
 	return Request{ttl, min(left, max(min(l.terms.TTL/3, left*3/4), 20*time.Millisecond))}, nil
 }
 
-// Stretch is Extend where the store does not end leases. It returns why the lease has
+// Stretch is Extend for a store whose leases do not expire. It returns why the lease has
 // ended, or nil.
 func (l *Lease) Stretch(ttl time.Duration, now driver.Instant, chance float64) error {
 	if l.cause == nil {
@@ -156,18 +156,18 @@ func (l *Lease) Stretch(ttl time.Duration, now driver.Instant, chance float64) e
 
 // Answer is what has become of a request.
 type Answer struct {
-	Own   bool           // this lease has asked, and not one that it has its grant from
+	Own   bool           // this lease has asked, not one that had the grant before
 	Sent  driver.Instant // when the request began
-	TTL   time.Duration  // that was asked for
+	TTL   time.Duration  // of the request
 	Since driver.Instant // if Err is nil
 	Err   error
 
-	GaveUp bool // the caller's context had ended: Err says nothing about the store
+	GaveUp bool // the caller's context has ended: Err says nothing about the store
 }
 
-// Answer ends a request that is under way, for the lease that has the grant now. A
-// refusal loses the lease; after the end of the lease an answer changes nothing. The
-// failure of a request says nothing once the store has confirmed one that ran beside it.
+// Answer ends a request under way, for the lease that has the grant now. ErrLost ends the
+// lease as lost. After the end of the lease an answer changes nothing. A failure counts for
+// nothing if the store has confirmed a request that ran beside it.
 func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action) {
 	l.asking = max(l.asking-1, 0)
 	if errors.Is(a.Err, driver.ErrLost) {
@@ -175,12 +175,12 @@ func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action)
 	}
 	switch {
 	case l.cause != nil:
-	case !a.Own && l.terms.NoRenew: // it has asked for nothing
-	case !a.Own && a.GaveUp: // somebody else did, and not because of the store
+	case !a.Own && l.terms.NoRenew: // this lease has not asked
+	case !a.Own && a.GaveUp: // the caller before gave up, not the store
 		l.renewAt = now
 	case a.Err != nil:
 		do.Suspect = l.fail(a, now, chance)
-	case !a.Own && a.TTL < l.terms.TTL: // less than it was told that it has
+	case !a.Own && a.TTL < l.terms.TTL: // a shorter TTL than this lease has
 		l.renewAt = now
 	default:
 		l.renewed(a, now, chance)
@@ -199,30 +199,29 @@ func (l *Lease) renewed(a Answer, now driver.Instant, chance float64) {
 	}
 	l.silent, l.heard, l.took = 0, now, now.Sub(a.Sent)
 	l.confirm(a.Since, now, chance)
-	if l.renewAt != Never { // a Since of long ago must not make renewals follow each other
+	if l.renewAt != Never { // an old Since must not make one renewal follow another at once
 		l.renewAt = max(l.renewAt, now.Add(l.Deadline().Sub(now)/16))
 	}
 }
 
-// fail notes that a request has failed. It returns why the lease has become suspect by
-// that, or nil.
+// fail notes that a request has failed. If that makes the lease suspect, it returns why.
 func (l *Lease) fail(a Answer, now driver.Instant, chance float64) error {
 	if a.Sent < l.heard && a.TTL == l.terms.TTL { // the store has confirmed one that ran beside it
 		if l.renewAt == Never && !l.terms.NoRenew {
-			l.renewAt = now // there is room for one again
+			l.renewAt = now // there is room for a request again
 		}
 		return nil
 	}
 	l.failure = a.Err
 	left := l.Deadline().Sub(now)
 	if left <= 0 {
-		return nil // Look or Wake ends it in this instant, before or after us
+		return nil // Look or Wake ends the lease now
 	}
 	if !l.terms.NoRenew {
 		pause := max(min(l.terms.TTL/40, left/10), time.Millisecond)
 		l.renewAt = now.Add(pause + spread(pause, chance))
 	}
-	refused := errors.Is(a.Err, errors.ErrUnsupported) // by a store that answers: see driver.Store
+	refused := errors.Is(a.Err, errors.ErrUnsupported) // the store answers, but cannot give this TTL
 	if l.state == Suspect || refused {
 		return nil
 	}
@@ -230,7 +229,7 @@ func (l *Lease) fail(a Answer, now driver.Instant, chance float64) error {
 	return a.Err
 }
 
-// unrenewed returns why the lease was not renewed in time, or nil if nobody has tried.
+// unrenewed returns why the lease was not renewed in time, or nil if no request was sent.
 func (l *Lease) unrenewed(now driver.Instant) error {
 	if l.silent == 0 {
 		return l.failure
@@ -245,8 +244,8 @@ func (l *Lease) unrenewed(now driver.Instant) error {
 	return fmt.Errorf("%s: %w", tried, l.failure)
 }
 
-// paused returns for how long, at least, this process did not run: something was due, and nobody woke the lease.
-// A pause of less than a third of the TTL leaves time to renew.
+// paused returns how long, at least, this process did not run: an event was due, and Wake was not called. It
+// returns 0 for less than a third of the TTL, which leaves time to renew.
 func (l *Lease) paused(now driver.Instant) time.Duration {
 	late := now.Sub(l.Due())
 	if l.terms.NoRenew || late < l.terms.TTL/3 {
