@@ -65,6 +65,12 @@ func (n *node) lose(why *driver.LostError) {
 	n.tell(driver.Event{Kind: driver.Lost, Loss: why})
 }
 
+// tell reports an event about the lease.
+func (n *node) tell(e driver.Event) {
+	e.Name, e.Lease = n.ref.Name, n.ref.Lease
+	n.s.store.tell(e)
+}
+
 // clear deletes the node of a lease that has expired. Nobody else does, and the session may go on for long. So clear repeats the
 // request until the node is gone.
 func (n *node) clear() {

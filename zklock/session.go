@@ -24,10 +24,8 @@ type session struct {
 	purpose
 	store *store
 	conn  *zk.Conn
-	ready chan struct{} // closed when the session can be used; refused is set before
+	ready chan struct{} // closed when the session can be used
 	dead  chan struct{} // closed when the session has ended; err is set before
-
-	refused error // why it can have no leases
 
 	mu       sync.Mutex // guards the fields below
 	id       int64
@@ -106,10 +104,6 @@ func (s *session) begin() {
 			return
 		}
 	}
-	if most := s.longestTTL(); most < s.ttl {
-		s.refused = fmt.Errorf("zklock: TTL %v is too long for these servers, whose sessions last %v (%s): use at most %v, or raise their maxSessionTimeout: %w",
-			s.ttl, s.granted(), s.store.ticks(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
-	}
 	close(s.ready)
 	s.keep()
 }
@@ -125,60 +119,6 @@ func (s *session) login() error {
 	}
 	_, _, err := s.conn.Exists("/")
 	return err
-}
-
-// keep has a quorum confirm the session again and again, so that a new lease can be trusted at once; see confirm.
-// It ends a session that has had no answer for long. Servers that have lost their data refuse a client that has
-// seen more than they know, and package zk would try for ever.
-//
-// A request does not wait for the answer to the one before it: on a slow link two windows would become too long.
-func (s *session) keep() {
-	for s.sleep(s.store.ctx, s.due()) {
-		if s.due() > 0 {
-			continue // renewals, and nodes that were made, have been confirmed meanwhile
-		}
-		s.mu.Lock()
-		s.touched = driver.Now()
-		s.touchSoon(maxTouching)
-		s.mu.Unlock()
-	}
-}
-
-// maxTouching is how many requests of keep may be under way.
-const maxTouching = 16
-
-// touchSoon has a quorum confirm the session, unless so many requests for that are under way. s.mu is held.
-func (s *session) touchSoon(most int) {
-	if s.touching < most {
-		s.touching++
-		s.store.work.Go(s.touchOnce)
-	}
-}
-
-func (s *session) touchOnce() {
-	_, err := s.touch(0, true)
-	if err != nil && !errors.Is(err, errYoung) {
-		s.sleep(s.store.ctx, retryPause)
-	}
-	s.mu.Lock()
-	s.touching--
-	s.wake()
-	s.mu.Unlock()
-	if errors.Is(err, zk.ErrSessionExpired) || err != nil && s.silentFor() > 3*s.granted() {
-		s.end(errSession)
-	}
-}
-
-// due returns how long keep waits before it asks a quorum again.
-func (s *session) due() time.Duration {
-	pace := s.pace()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.touched
-	if n := len(s.touches); n > 0 {
-		last = max(last, s.touches[n-1].sent)
-	}
-	return max(last, s.counted).Add(pace).Sub(driver.Now())
 }
 
 // sleep waits for d. It returns false if the session or ctx ends before.

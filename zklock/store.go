@@ -106,10 +106,14 @@ func (s *store) session(ctx context.Context, p purpose) (*session, error) {
 // leases is session for a request for a lease: it returns an error if the servers' sessions are too short.
 func (s *store) leases(ctx context.Context, p purpose) (*session, error) {
 	n, err := s.session(ctx, p)
-	if err == nil && n.refused != nil {
-		return nil, n.refused
+	if err != nil {
+		return nil, err
 	}
-	return n, err
+	if most := n.longestTTL(); most < p.ttl {
+		return nil, fmt.Errorf("zklock: TTL %v is too long for these servers, whose sessions last %v (%s): use at most %v, or raise their maxSessionTimeout: %w",
+			p.ttl, n.granted(), s.ticks(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
+	}
+	return n, nil
 }
 
 // sessionFor returns the session for a purpose, which may not be ready yet.

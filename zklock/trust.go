@@ -29,22 +29,6 @@ func (s *session) sending() sending {
 // touch is a request that a quorum has carried out.
 type touch struct{ sent, answered driver.Instant }
 
-// pace is how often keep asks a quorum: so often that two windows fit into the slack, see confirm, with some room; and
-// so often that a silent connection can be given up. While there is neither a lease nor a waiter, and leases are
-// renewed, two windows only have to fit into half of the TTL: a lease may begin with so much less.
-func (s *session) pace() time.Duration {
-	tick, timeout := s.store.tick, s.granted()
-	s.mu.Lock()
-	trip, idle := s.trip, len(s.nodes) == 0 && len(s.watches) == 0
-	s.mu.Unlock()
-	room := s.store.slack(timeout) - 2*tick - 2*trip
-	pace := max(room*2/5, tick/4, trip/maxTouching)
-	if idle && !s.whole {
-		pace = max(pace, s.ttl/4-tick-trip)
-	}
-	return min(pace, s.patience()/2)
-}
-
 // touch has a quorum confirm the session by a transaction that changes nothing, and returns since when a lease may
 // be trusted, as trusted does. ErrNoAuth is an answer of a quorum, too.
 func (s *session) touch(ttl time.Duration, renewed bool) (driver.Instant, error) {

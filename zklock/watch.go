@@ -123,6 +123,21 @@ func (s *session) fire(e event) {
 	}
 }
 
+// own watches the node, unless it is watched over the present connection.
+func (n *node) own(ctx context.Context) error {
+	n.s.mu.Lock()
+	known := n.watching()
+	n.s.mu.Unlock()
+	if known {
+		return nil
+	}
+	err := n.s.watchOwn(ctx, n)
+	if errors.Is(err, zk.ErrNoNode) {
+		return errGone
+	}
+	return err
+}
+
 // review watches the node of a lease, unless the lease was given back meanwhile, and tells the client if the node has gone.
 func (n *node) review() {
 	s := n.s

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// granted is the answer that grants the lease. session.mu is held.
+func (n *node) granted(since driver.Instant) driver.Answer {
+	ans := driver.Answer{Granted: true, Token: n.token, Waited: true, Since: since, Handle: n, Session: n.s.link}
+	if n.kind() == (kind{}) {
+		ans.Spare = reserved
+	}
+	return ans
+}
+
+// grant begins the lease as soon as it can be trusted. If the lease did not wait, trust may count from the
+// request that made its node, and nobody waits for the watch on the node. Else it may count from the last confirmation of the
+// session, as long as that watch has not fired. If neither is enough, grant has a quorum confirm the session again.
+func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	s := n.s
+	since, err := n.since, n.sure
+	n.sure = errYoung
+	if err == nil {
+		err = s.inTime(since, req) // the look may have taken long
+	}
+	if err != nil {
+		if since, err = n.confirm(ctx, req); err != nil {
+			return driver.Answer{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !n.begin(since) {
+		return driver.Answer{}, errOver
+	}
+	if !n.watching() {
+		s.store.work.Go(n.review)
+	}
+	return n.granted(since), nil
+}
+
+// confirm watches the node and has a quorum confirm the session until the lease can be trusted, and returns since when it is. If the
+// request is for the queue, confirm asks only once and returns errYoung, as its caller will ask again. It returns
+// errTooSlow if the lease could not be trusted for a whole TTL.
+func (n *node) confirm(ctx context.Context, req *driver.Request) (driver.Instant, error) {
+	s := n.s
+	if err := n.own(ctx); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	if n.young == 0 {
+		n.young = driver.Now()
+	}
+	young := n.young
+	since, err := n.standing()
+	s.mu.Unlock()
+	if err == nil && s.inTime(since, req) == nil {
+		return since, nil
+	}
+	for {
+		since, err := call(ctx, s, func() (driver.Instant, error) { return s.touch(req.TTL, req.Renewed) })
+		if err == nil {
+			err = s.inTime(since, req)
+		}
+		switch {
+		case !errors.Is(err, errYoung):
+			return since, err
+		case driver.Now().Sub(young) > req.TTL:
+			return 0, s.tooSlow(req.TTL)
+		case req.Queue:
+			return 0, err
+		case !s.sleep(ctx, s.store.tick/4):
+			return 0, errors.Join(ctx.Err(), s.why())
+		}
+	}
+}
+
+var errTooSlow = fmt.Errorf("%w: the servers answer too slowly for this TTL", driver.ErrUnavailable)
+
+// tooSlow returns errTooSlow with what would help.
+func (s *session) tooSlow(ttl time.Duration) error {
+	s.mu.Lock()
+	trip := s.trip
+	s.mu.Unlock()
+	least := max(8*trip+9*s.store.tick, ttl*5/4).Round(100 * time.Millisecond)
+	return fmt.Errorf("%w: a round trip takes %v (%s): use a TTL of at least %v", errTooSlow, trip.Round(time.Millisecond), s.store.ticks(), least)
+}
+
+// ahead acts on an event of a node that is before n in the queue. session.mu is held.
+//
+// Nodes before this one only go, and none comes. So n.line, without the node that has gone, may still have nodes that have
+// gone too, but lacks none. If n is among its holders, it holds the name, and need not ask.
+func (n *node) ahead(e event) {
+	if n.line == nil {
+		return
+	}
+	if e.gone {
+		n.line = slices.DeleteFunc(n.line, func(c child) bool { return n.dir+"/"+c.name == e.path })
+		if n.line.index(n.name) < n.line.holders() {
+			if since, err := n.standing(); err == nil && n.begin(since) {
+				n.tell(driver.Event{Kind: driver.Granted, Grant: n.granted(since), Heard: driver.Now()})
+				return
+			}
+		}
+	}
+	n.tell(driver.Event{Kind: driver.Look})
+}
