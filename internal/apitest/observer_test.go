@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,7 +140,8 @@ func TestNoLogger(t *testing.T) {
 // slowStore is a store whose answers to grants and reads come late.
 type slowStore struct {
 	*tapped
-	late time.Duration
+	late  time.Duration
+	reads *atomic.Int64
 }
 
 func (d slowStore) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
@@ -154,6 +156,7 @@ func (d slowStore) Caps() driver.Caps {
 }
 
 func (d slowStore) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	d.reads.Add(1)
 	time.Sleep(d.late)
 	return d.tapped.Inspect(ctx, name)
 }
@@ -171,11 +174,12 @@ func TestSlowStoreIsLogged(t *testing.T) {
 		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 		defer slog.SetDefault(before)
 		synctest.Test(t, func(t *testing.T) {
+			var reads atomic.Int64
 			opts := &pawl.Options{TTL: 15 * time.Second}
 			if c.observed {
 				opts.Observer.Renewed = func(pawl.Event) {}
 			}
-			client := open(t, slowStore{tap(new(memlock.Store)), c.late}, opts)
+			client := open(t, slowStore{tap(new(memlock.Store)), c.late, &reads}, opts)
 			for _, name := range []string{"a", "b"} {
 				release(t, acquire(t, client, name, pawl.NoRenew()))
 				time.Sleep(c.late)
@@ -183,6 +187,9 @@ func TestSlowStoreIsLogged(t *testing.T) {
 			synctest.Wait()
 			if n := strings.Count(log.String(), "\n"); n != c.want || strings.Count(log.String(), "took=3s ttl=15s") != c.want {
 				t.Errorf("with answers after %v, observed %v: logged %q; want %d line", c.late, c.observed, &log, c.want)
+			}
+			if reads.Load() > 1 {
+				t.Errorf("the client has measured %d times; want once", reads.Load())
 			}
 		})
 	}

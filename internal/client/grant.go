@@ -173,7 +173,7 @@ func (l *Lease) ended() error {
 // handOver ends l and hands its grant over to the next waiter of this client. It reports
 // false, and changes nothing, if that is not possible without the store.
 func (l *Lease) handOver() bool {
-	if !l.grant.reserves() || !l.grant.remote.Lives() {
+	if !l.reserves() || !l.grant.remote.Lives() {
 		return false
 	}
 	w, heir := l.inherit()
@@ -186,9 +186,10 @@ func (l *Lease) handOver() bool {
 }
 
 // reserves reports whether the grant has a reserved token for another lease.
-func (g *grant) reserves() bool {
-	left, _ := g.remote.Reserved()
-	return left > 0
+func (l *Lease) reserves() bool {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.Reserves()
 }
 
 // inherit takes the next waiter out of the line and makes its lease. It returns nil if no

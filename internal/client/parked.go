@@ -35,7 +35,7 @@ func (l *Lease) parks(idle bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ln := c.lines[g.name]
-	if c.closed || idle && (ln == nil || !ln.Quiet(l) || !g.reserves()) { // Close gives it back; waiters come first
+	if c.closed || idle && (ln == nil || !ln.Quiet(l)) { // Close gives it back; waiters come first
 		return false
 	}
 	parked := l.parked(idle)
@@ -136,7 +136,7 @@ func (c *Client) returnLater(l *Lease) <-chan struct{} {
 // the client is not closed.
 func (c *Client) reuse(ln *queue, call Call) *Lease {
 	idle := ln.Holder()
-	if idle == nil || !idle.idle || call.Kind != line.Exclusive || !ln.Quiet(idle) || !idle.grant.reserves() {
+	if idle == nil || !idle.idle || call.Kind != line.Exclusive || !ln.Quiet(idle) {
 		return nil
 	}
 	l := idle.heir(call)

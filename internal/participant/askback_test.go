@@ -137,19 +137,3 @@ func TestHandOverOfWhatIsGone(t *testing.T) {
 		}
 	})
 }
-
-// TestInherited: a lease that a child has inherited is not handed over.
-func TestInherited(t *testing.T) {
-	inDirectory(t, new(directory), func(t *testing.T, _ *participant.Participant, try func() (*participant.Lease, error)) {
-		g, err := try()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files := g.Files(); len(files) != 1 {
-			t.Errorf("Files = %v; want those of the store", files)
-		}
-		if n, _ := g.Reserved(); n != 0 {
-			t.Errorf("%d tokens are reserved although a child has the files", n)
-		}
-	})
-}

@@ -105,8 +105,7 @@ func (l *Lease) ID() string { return l.ref.Lease }
 // Token returns the fencing token, or 0 if the store has none.
 func (l *Lease) Token() uint64 { return l.token }
 
-// Reserved returns how many tokens after Token are reserved for the lease, none after Guard or Files, and whether
-// another participant waited for the name when the lease was granted, or may have.
+// Reserved returns how many tokens after Token are reserved for the lease, and whether another participant waited for the name when the lease was granted, or may have.
 func (l *Lease) Reserved() (tokens uint64, others bool) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
@@ -121,13 +120,6 @@ func (l *Lease) Lives() bool {
 	}
 	_, err := l.Renew(l.p.ctx, leastTTL)
 	return err == nil
-}
-
-// keep keeps the client from handing the lease over: it drops the reserved tokens.
-func (l *Lease) keep() {
-	l.p.mu.Lock()
-	defer l.p.mu.Unlock()
-	l.spare = 0
 }
 
 // Since returns the instant from which the first TTL counts: it began then or later.
@@ -242,7 +234,6 @@ func (l *Lease) Guard(ctx context.Context, tx any, end error) error {
 	if end == nil {
 		end = l.over()
 	}
-	l.keep() // a successor in this client would not wait for the end of tx
 	return g.Guard(ctx, l.ref, l.token, tx, end)
 }
 
@@ -253,7 +244,6 @@ func (l *Lease) Inherits() bool { _, ok := l.p.store.(driver.Inheriter); return 
 // see driver.Inheriter.
 func (l *Lease) Files() []*os.File {
 	if in, ok := l.p.store.(driver.Inheriter); ok {
-		l.keep() // the files would give the child the lease of a successor too
 		return in.Files(l.ref)
 	}
 	return nil

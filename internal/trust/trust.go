@@ -200,6 +200,9 @@ func (l *Lease) Keep() bool {
 	return true
 }
 
+// Reserves reports whether a token is left for an heir.
+func (l *Lease) Reserves() bool { return l.tokens > 0 }
+
 // Report notes that the work goes on.
 func (l *Lease) Report(now driver.Instant) {
 	if l.terms.Progress > 0 && l.cause == nil {
