@@ -69,7 +69,7 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 		return driver.Answer{Handle: c.handle()}, fail
 	}
 	c.args = [...]string{s.id, c.h.kind, c.h.record, epoch.Millis(req.TTL), claimMillis, s.server.ChannelFor(c.key), epoch.Bit(req.Queue), c.h.place, req.Lease}
-	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript, c.keys[:], c.args[:])
+	reply, since, by, fail := s.server.Run(ctx, acquireScript, c.keys[:], c.args[:])
 	if fail == nil {
 		return c.answer(reply, since, by)
 	}
@@ -205,7 +205,7 @@ func clockOf(by epoch.Source, sent driver.Instant, reply []rueidis.RedisMessage)
 // replace asks for a shared lease in the place of an exclusive one.
 func (c *call) replace(ctx context.Context) (driver.Answer, error) {
 	s, req := c.s, c.req
-	reply, since, by, fail := s.server.RunReplicated(ctx, downgradeScript, c.keys[:],
+	reply, since, by, fail := s.server.Run(ctx, downgradeScript, c.keys[:],
 		[]string{s.id, c.h.kind, c.h.record, epoch.Millis(req.TTL), claimMillis, s.server.ChannelFor(c.key), req.Lease, req.Instead, s.layout.Beside(c.key)})
 	if fail != nil {
 		return driver.Answer{Handle: c.handle()}, fail

@@ -220,7 +220,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	}
 	key := s.layout.Lock(name)
 	beside := s.layout.Beside(key)
-	reply, _, fail := s.server.Run(ctx, breakScript,
+	reply, _, _, fail := s.server.Run(ctx, breakScript,
 		[]string{key, s.server.FloorKey(key), beside + queueSuffix, s.server.EpochKey(key), beside + brokenSuffix, beside + endedSuffix + lease},
 		[]string{lease, claimMillis, s.server.ChannelFor(key), storekit.Record{Holder: *by, Why: why}.String(), epoch.Millis(s.limit.Longest())})
 	if fail != nil {

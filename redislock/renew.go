@@ -40,7 +40,7 @@ func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (dri
 		keys [1]string
 		args [5]string
 	}{[...]string{key}, [...]string{l.Lease, epoch.Millis(ttl), shares, s.server.EpochKey(key), s.layout.Beside(key)}}
-	reply, since, by, fail := s.server.RunReplicated(ctx, extendScript, said.keys[:], said.args[:])
+	reply, since, by, fail := s.server.Run(ctx, extendScript, said.keys[:], said.args[:])
 	if fail != nil {
 		return driver.Renewal{}, fail
 	}
@@ -67,7 +67,7 @@ func (s *store) End(ctx context.Context, l driver.Ref, how driver.End) (found bo
 		keys [5]string
 		args [8]string
 	}{s.keysOf(key, l.Lease), [...]string{claimMillis, s.server.ChannelFor(key), s.id, h.kind, h.record, epoch.Bit(how.Unsure), epoch.Bit(how.Doubt), l.Lease}}
-	reply, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
+	reply, _, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
 	if fail != nil {
 		return false, fail
 	}

@@ -58,15 +58,9 @@ func (s *store) Listen(f func(driver.Event)) { s.events.To(f) }
 
 // Hear implements driver.Store.
 func (s *store) Hear(name string) (ready <-chan struct{}, stop func()) {
-	if !s.server.Many() {
-		return s.server.Subscription("").Ready(), stay
-	}
 	key := s.layout.Lock(name)
 	return s.server.Subscription(key).Ready(), func() { s.server.Leave(key) }
 }
-
-// stay is how to leave the subscription to a single server.
-func stay() {}
 
 // check returns why a request for a lease is not sent, or nil.
 func (s *store) check(req *driver.Request) *driver.Failure {

@@ -115,7 +115,7 @@ func (n *redisNode) key(name string) string { return n.layout.Lock(name) }
 // run runs a script, and returns also the id of the run of the server. Its error is that
 // of a Node.
 func (n *redisNode) run(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, err error) {
-	reply, _, by, fail := n.router.RunBy(ctx, script, keys, args)
+	reply, _, by, fail := n.router.Run(ctx, script, keys, args)
 	switch {
 	case fail == nil:
 		return reply, by.Run(), nil

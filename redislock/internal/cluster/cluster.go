@@ -59,6 +59,7 @@ func One(s *epoch.Server) *Cluster {
 	n := &node{addr: s.Addr, srv: s, dialed: true, ready: make(chan struct{})}
 	close(n.ready)
 	c := &Cluster{conf: s.Config, one: s, owners: []*node{n}, servers: map[string]*node{n.addr: n}}
+	c.subscriptions = map[int]*slotSubscription{0: {Subscription: s.Subscription(), users: 1}} // the server keeps it up, and it does not end
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }

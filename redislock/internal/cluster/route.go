@@ -21,10 +21,9 @@ const settle = 2 * time.Second
 
 // trip is one request on its way to the node that has its slot.
 type trip struct {
-	c          *Cluster
-	slot       int
-	ask        string // where to ask next with ASKING; empty for the owner
-	replicated bool   // a reply of 1 counts once the replicas have it
+	c    *Cluster
+	slot int
+	ask  string // where to ask next with ASKING; empty for the owner
 
 	hops  int            // how often it was sent elsewhere, or told to try again
 	began driver.Instant // when for the first time
@@ -95,33 +94,20 @@ func (t *trip) again(ctx context.Context, s *epoch.Server, err error) bool {
 	return ctx.Err() == nil
 }
 
-// Run runs a script at the server that has its first key, and returns its reply, whose first element is
-// a number, and the instant before it was sent. Missing scripts are loaded, and a missing epoch is begun,
-// on the way. With a Failure the reply must not be trusted.
-func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure) {
-	reply, since, _, fail := c.run(ctx, script, keys, args, false)
-	return reply, since, fail
-}
-
-// RunReplicated is RunBy, and after a reply of 1 it waits until Config.Replicas replicas have what the
-// script has written. It fails with Failure.Behind if they do not confirm within Config.ReplicaTimeout.
-func (c *Cluster) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
-	return c.run(ctx, script, keys, args, true)
-}
-
-// RunBy is Run that also returns the run that has answered.
-func (c *Cluster) RunBy(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
-	return c.run(ctx, script, keys, args, false)
-}
-
+// Run runs a script at the server that has its first key. It returns the reply, whose first element is a
+// number, the instant before the script was sent, and the run that has answered. Missing scripts are loaded,
+// and a missing epoch is begun, on the way. With a Failure the reply must not be trusted.
+//
+// After a script has granted or renewed a lease, Run waits until Config.Replicas replicas have that. It fails with
+// conn.Behind if they do not confirm within Config.ReplicaTimeout.
+//
 // In a cluster a script with more than one key does not run while their hash slot moves from one node to
 // another: some of the keys may be here and some there, and it would fail half-way.
-func (c *Cluster) run(ctx context.Context, script int, keys, args []string, replicated bool) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
+func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
 	if c.Before != nil {
 		c.Before(script)
 	}
 	t := c.trip(keys[0])
-	t.replicated = replicated
 	if c.one == nil && len(keys) > 1 {
 		keys = append(keys[:len(keys):len(keys)], noKey(c.epochKey(t.slot)))
 	}
@@ -163,7 +149,7 @@ func (t *trip) try(ctx context.Context, script int, keys, args []string) (reply 
 		return nil, 0, by, s.Beyond(b, reply)
 	default:
 		fail = s.Heard(b, reply)
-		if fail == nil && t.replicated && epoch.Code(reply) == 1 {
+		if fail == nil && s.Scripts[script].Leases() && epoch.Code(reply) == 1 {
 			fail = s.Replicated(ctx, b, t.c.epochKey(t.slot))
 		}
 		if fail == nil && !asking {

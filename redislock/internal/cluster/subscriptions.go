@@ -46,10 +46,7 @@ type slotSubscription struct {
 // Subscription returns the subscription for messages about a lock's key. Leave must be
 // called after it.
 func (c *Cluster) Subscription(key string) *conn.Subscription {
-	if c.one != nil {
-		return c.one.Subscription()
-	}
-	slot := slotOf(key)
+	slot := c.slot(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.subscriptions[slot]
@@ -71,23 +68,20 @@ func (c *Cluster) Subscription(key string) *conn.Subscription {
 
 // Session returns the session over which messages about a lock's key come, if there is one, or why there is none.
 func (c *Cluster) Session(key string) (conn.Session, error) {
-	if c.one != nil {
-		return c.one.Subscription().Session()
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.subscriptions[slotOf(key)]; e != nil {
+	if e := c.subscriptions[c.slot(key)]; e != nil {
 		return e.Session()
 	}
 	return conn.Session{}, nil
 }
 
-// Hears reports whether messages about a lock's key come over a subscription to its slot.
+// Hears reports whether messages about a lock's key come over a subscription to its slot, in a cluster.
 func (c *Cluster) Hears(sub *conn.Subscription, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.subscriptions[c.slot(key)]
-	return e != nil && e.Subscription == sub
+	return e != nil && e.Subscription == sub && e.at != nil
 }
 
 // Listening returns the session over which messages to this client come, if there is one: from the node
@@ -101,10 +95,7 @@ func (c *Cluster) Listening(key string) (now conn.Session) {
 
 // Leave undoes a call of Subscription.
 func (c *Cluster) Leave(key string) {
-	if c.one != nil {
-		return
-	}
-	slot := slotOf(key)
+	slot := c.slot(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.subscriptions[slot]

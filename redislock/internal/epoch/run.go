@@ -51,7 +51,7 @@ const (
 // participant begins epochs from now on. Grants returns why it must not run the script,
 // or whether b must be made anew.
 func (s *Server) Grants(b *Binding, script int) (again bool, err error) {
-	if does := s.Scripts[script]; b.boot != "" && (does.Grants || does.Renews) {
+	if b.boot != "" && s.Scripts[script].Leases() {
 		if fail := s.Differs(b); fail != nil {
 			return false, fail.Err
 		}

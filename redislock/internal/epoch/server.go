@@ -36,7 +36,7 @@ type Config struct {
 	Timeout   time.Duration // to connect
 	Unguarded bool          // a server that cannot be guarded is accepted
 
-	Replicas       int           // how many must have what RunReplicated writes
+	Replicas       int           // how many must have a lease that was granted or renewed
 	ReplicaTimeout time.Duration // for that
 
 	// Scripts are known by their index to Run. Without any there is only Send, and
@@ -72,6 +72,9 @@ type Script struct {
 	// of replies. See batch.Script.
 	PerRequest int
 }
+
+// Leases reports whether the script may grant a lease, or give it more time.
+func (s *Script) Leases() bool { return s.Grants || s.Renews }
 
 // Slots is what a master of a cluster has instead of one record: one for each of its hash slots.
 type Slots interface {
