@@ -55,7 +55,7 @@ func (g *grant) wake(now driver.Instant) {
 	}
 	l.carryOut(do, now)
 	g.mu.Unlock()
-	l.tellLoss(do)
+	l.tellLoss(do.Lost)
 	if do.Over {
 		l.restOver()
 	}
@@ -76,10 +76,9 @@ func (l *Lease) carryOut(do trust.Action, now driver.Instant) {
 	g.client.sched.WakeAt(&g.item, l.trust.Due())
 }
 
-// tellLoss tells contexts and observers about a loss, if do says that the lease was just
-// lost.
-func (l *Lease) tellLoss(do trust.Action) {
-	if !do.Lost {
+// tellLoss tells contexts and observers about a loss, if the lease was just lost.
+func (l *Lease) tellLoss(lost bool) {
+	if !lost {
 		return
 	}
 	c := l.grant.client
@@ -87,33 +86,32 @@ func (l *Lease) tellLoss(do trust.Action) {
 	l.tell()
 	c.leave(l)
 	if !l.idle {
-		c.observer.Lost(l, l.ended())
+		c.observer.Lost(l, l.Cause())
 	}
 	if l.resting {
 		l.restOver()
 	}
 }
 
-// check ends the lease, as lost, if its deadline has passed.
-func (l *Lease) check() {
+// ends ends the lease if an event does, and reports whether it has.
+func (l *Lease) ends(event func(*trust.Lease) bool) bool {
 	l.grant.mu.Lock()
-	lost := l.trust.Look(driver.Now())
-	if lost {
+	defer l.grant.mu.Unlock()
+	ended := event(&l.trust)
+	if ended {
 		l.finish()
 	}
-	l.grant.mu.Unlock()
-	l.tellLoss(trust.Action{Lost: lost})
+	return ended
+}
+
+// check ends the lease, as lost, if its deadline has passed.
+func (l *Lease) check() {
+	l.tellLoss(l.ends(func(t *trust.Lease) bool { return t.Look(driver.Now()) }))
 }
 
 // Lose ends the lease as lost.
 func (l *Lease) Lose(cause *driver.LostError) {
-	l.grant.mu.Lock()
-	lost := l.trust.Lose(cause)
-	if lost {
-		l.finish()
-	}
-	l.grant.mu.Unlock()
-	l.tellLoss(trust.Action{Lost: lost})
+	l.tellLoss(l.ends(func(t *trust.Lease) bool { return t.Lose(cause) }))
 }
 
 // lose ends, as lost, the lease that has the grant.
@@ -125,17 +123,12 @@ func (g *grant) lose(cause *driver.LostError) {
 		l.finish()
 	}
 	g.mu.Unlock()
-	l.tellLoss(trust.Action{Lost: lost})
+	l.tellLoss(lost)
 }
 
 // end ends the lease because it is given back. It reports false if it had ended before.
 func (l *Lease) end() bool {
-	l.grant.mu.Lock()
-	ended := l.trust.End()
-	if ended {
-		l.finish()
-	}
-	l.grant.mu.Unlock()
+	ended := l.ends((*trust.Lease).End)
 	if ended {
 		l.grant.client.sched.Remove(&l.grant.item)
 		l.tell()
@@ -161,13 +154,6 @@ func (l *Lease) tell() {
 	for b := range bound {
 		b.End(l.wrap("", cause))
 	}
-}
-
-// ended returns why the lease ended, or nil. It does not look at the clock.
-func (l *Lease) ended() error {
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	return l.trust.Ended()
 }
 
 // handOver ends l and hands its grant over to the next waiter of this client. It reports

@@ -90,11 +90,15 @@ func (l *Lease) State() trust.State {
 // Ended returns why the lease has ended, or nil. It looks at the clock.
 func (l *Lease) Ended() error {
 	l.check()
-	return l.ended()
+	return l.Cause()
 }
 
 // Cause returns why the lease has ended, or nil, without a look at the clock.
-func (l *Lease) Cause() error { return l.ended() }
+func (l *Lease) Cause() error {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.Ended()
+}
 
 // Deadline returns when the lease ends unless it is renewed before, or trust.Never.
 func (l *Lease) Deadline() driver.Instant {
@@ -112,7 +116,7 @@ func (l *Lease) Holds() int {
 
 // Files returns the open files that a child process must inherit.
 func (l *Lease) Files() []*os.File {
-	if l.ended() != nil || !l.grant.remote.Inherits() || !l.keep() {
+	if l.Cause() != nil || !l.grant.remote.Inherits() || !l.keep() {
 		return nil
 	}
 	return l.grant.remote.Files()
@@ -159,7 +163,7 @@ func (l *Lease) Guard(ctx context.Context, tx any) error {
 	case !guards:
 		return err
 	case err == nil && !l.keep(): // keep rules out a later hand-over without the store
-		if err = l.ended(); err == nil {
+		if err = l.Cause(); err == nil {
 			err = driver.ErrReleased
 		}
 	}
@@ -172,7 +176,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	switch giving, back := l.letGo(); giving {
 	case trust.Fewer:
 		l.check()
-		if err := l.ended(); err != nil {
+		if err := l.Cause(); err != nil {
 			return l.wrap("release", err)
 		}
 		return nil
@@ -206,7 +210,7 @@ func (l *Lease) release(ctx context.Context) error {
 		// The lease was lost, but the store may still have it: free the name for
 		// others.
 		_ = l.grant.remote.Release(ctx)
-		return l.wrap("release", l.ended())
+		return l.wrap("release", l.Cause())
 	}
 	var err error
 	if left {

@@ -86,8 +86,8 @@ func (l *Lease) ask(ctx context.Context, req trust.Request) error {
 	since, err := l.grant.remote.Renew(timed, req.TTL)
 	answer := trust.Answer{Sent: began, TTL: req.TTL, Since: since, Err: err, GaveUp: err != nil && ctx.Err() != nil}
 	has, do := l.grant.answered(l, answer)
-	has.tellLoss(do)
-	if ended := l.ended(); ended != nil {
+	has.tellLoss(do.Lost)
+	if ended := l.Cause(); ended != nil {
 		return ended
 	}
 	return err
