@@ -158,20 +158,20 @@ func (e *UnreadError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *UnreadError) Unwrap() error { return e.Err }
 
-// Unread returns the names of the UnreadErrors in err. only is false if err says more than that.
-func Unread(err error) (names []string, only bool) {
+// Unread returns the UnreadErrors in err. only is false if err says more than that.
+func Unread(err error) (all []*UnreadError, only bool) {
 	switch e := err.(type) {
 	case *UnreadError:
-		return []string{e.Name}, true
+		return []*UnreadError{e}, true
 	case interface{ Unwrap() []error }:
 		for _, err := range e.Unwrap() {
 			more, only := Unread(err)
 			if !only {
 				return nil, false
 			}
-			names = append(names, more...)
+			all = append(all, more...)
 		}
-		return names, len(names) > 0
+		return all, len(all) > 0
 	case interface{ Unwrap() error }:
 		return Unread(e.Unwrap())
 	}

@@ -56,7 +56,7 @@ func TestTraps(t *testing.T) {
 			if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s: %s = %v; want ErrUnavailable with %s", what, call, err, path)
 			}
-			if names, only := driver.Unread(err); unread && (!only || len(names) != 1 || names[0] != "trap") {
+			if names, only := driver.Unread(err); unread && (!only || len(names) != 1 || names[0].Name != "trap") {
 				t.Errorf("%s: %s cannot read %q (%v); want the trap only", what, call, names, only)
 			}
 		}

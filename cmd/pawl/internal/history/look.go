@@ -59,8 +59,8 @@ func (l *Look) Answered() bool {
 
 // unread reports whether the record of a name cannot be read.
 func (l *Look) unread(name string) bool {
-	names, _ := driver.Unread(l.Err)
-	return slices.Contains(names, name)
+	damaged, _ := driver.Unread(l.Err)
+	return slices.ContainsFunc(damaged, func(e *driver.UnreadError) bool { return e.Name == name })
 }
 
 // Pace returns the time between the starts of this look and the next one. A store that was away is soon asked again:

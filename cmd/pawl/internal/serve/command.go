@@ -22,13 +22,12 @@ import (
 )
 
 type serveFlags struct {
+	Options
 	listen string
 	token  string // file
 	cert   string // file
 	key    string // file
 	stores cli.StoreFlags
-	hosts  []string
-	breaks bool
 }
 
 func Command(a *cli.App) *cobra.Command {
@@ -68,8 +67,8 @@ local to this machine; one that others can reach needs --token-file. Without
 	fs.StringVar(&f.token, "token-file", "", "`FILE` with the token that clients have to send")
 	fs.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate and its chain, in PEM")
 	fs.StringVar(&f.key, "tls-key", "", "`FILE` with its key")
-	fs.StringArrayVar(&f.hosts, "host", nil, "host `NAME` that browsers use, as for a proxy; may be repeated")
-	fs.BoolVar(&f.breaks, "allow-break", false, "let everybody who has the token break leases")
+	fs.StringArrayVar(&f.Hosts, "host", nil, "host `NAME` that browsers use, as for a proxy; may be repeated")
+	fs.BoolVar(&f.Break, "allow-break", false, "let everybody who has the token break leases")
 	return cmd
 }
 
@@ -78,9 +77,8 @@ func listenAndServe(a *cli.App, ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	opts := Options{Break: f.breaks}
 	if f.token != "" {
-		if opts.Token, err = readToken(f.token); err != nil {
+		if f.Token, err = readToken(f.token); err != nil {
 			return err
 		}
 	}
@@ -88,8 +86,7 @@ func listenAndServe(a *cli.App, ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	opts.Hosts = f.hosts
-	if opts.Certificate, err = f.certificate(); err != nil {
+	if f.Certificate, err = f.certificate(); err != nil {
 		return err
 	}
 	l, err := Listen(network, address)
@@ -98,8 +95,8 @@ func listenAndServe(a *cli.App, ctx context.Context, f *serveFlags) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	fmt.Fprintln(a.Stdout, "listening at "+where(l.Addr(), opts.Certificate != nil))
-	return New(sources, opts).Run(ctx, l)
+	fmt.Fprintln(a.Stdout, "listening at "+where(l.Addr(), f.Certificate != nil))
+	return New(sources, f.Options).Run(ctx, l)
 }
 
 // address returns where to listen, if that is safe: other machines need a token.
@@ -108,7 +105,7 @@ func (f *serveFlags) address() (network, address string, err error) {
 	if path != "" && unix {
 		return "unix", path, nil
 	}
-	if f.breaks && f.token == "" {
+	if f.Break && f.token == "" {
 		return "", "", exit.Usage("--allow-break without a token lets every user of this machine break leases", "add --token-file FILE, or listen at unix:/PATH")
 	}
 	host, _, err := net.SplitHostPort(f.listen)
@@ -121,7 +118,7 @@ func (f *serveFlags) address() (network, address string, err error) {
 			"add --token-file FILE, or listen at 127.0.0.1 or unix:/PATH")
 	}
 	if err != nil {
-		f.hosts = append(f.hosts, host)
+		f.Hosts = append(f.Hosts, host)
 	}
 	return "tcp", f.listen, nil
 }

@@ -9,48 +9,29 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
-
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
 )
 
 // unread returns an event for each name that has become unreadable.
 func (w *watching) unread(look *history.Look) (all []change) {
-	if !look.Answered() {
+	damaged, only := driver.Unread(look.Err)
+	if look.Err != nil && !only {
 		return nil // nothing is known of any
 	}
-	names, _ := driver.Unread(look.Err)
-	for _, name := range names {
-		if !w.wants(name) || slices.Contains(w.damaged, name) {
-			continue
+	var names []string
+	for _, e := range damaged {
+		names = append(names, e.Name)
+		if w.wants(e.Name) && !slices.Contains(w.damaged, e.Name) {
+			text := strings.TrimPrefix(exit.Plain(e), pawl.ErrUnavailable.Error()+": ")
+			all = append(all, change{Event: "unread", Name: e.Name, Error: text, said: e.Name + "  " + text})
 		}
-		text := strings.TrimPrefix(exit.Plain(unreadOf(look.Err, name)), pawl.ErrUnavailable.Error()+": ")
-		all = append(all, change{Event: "unread", Name: name, Error: text, said: name + "  " + text})
 	}
 	w.damaged = names
 	return all
-}
-
-// unreadOf returns the driver.UnreadError for name in err, or nil.
-func unreadOf(err error, name string) error {
-	switch e := err.(type) {
-	case *driver.UnreadError:
-		if e.Name == name {
-			return e
-		}
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			if of := unreadOf(err, name); of != nil {
-				return of
-			}
-		}
-	case interface{ Unwrap() error }:
-		return unreadOf(e.Unwrap(), name)
-	}
-	return nil
 }
 
 // silence returns the event that the store does not answer, or answers again.
