@@ -22,16 +22,14 @@ type conns struct {
 
 	mu        sync.Mutex
 	strangers []*conn // in the order in which they came
-	friends   int
+	friends   []*conn
 }
 
-// conn is a connection of conns.
+// conn is a connection of conns. One that is neither stranger nor friend is being closed.
 type conn struct {
 	net.Conn
-	of     *conns
-	host   string // the other end
-	friend bool
-	gone   bool
+	of   *conns
+	host string // the other end
 }
 
 // Accept implements net.Listener.
@@ -66,47 +64,38 @@ func (cs *conns) add(c *conn) *conn {
 			most = s
 		}
 	}
-	most.gone = true
-	cs.leave(most)
+	cs.forget(most)
 	return most
 }
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
 	c.of.mu.Lock()
-	if !c.gone {
-		c.gone = true
-		c.of.leave(c)
-	}
+	c.of.forget(c)
 	c.of.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// leave takes c out of those that are counted. It is called with mu held.
-func (cs *conns) leave(c *conn) {
-	if c.friend {
-		cs.friends--
-		return
-	}
-	if i := slices.Index(cs.strangers, c); i >= 0 {
-		cs.strangers = slices.Delete(cs.strangers, i, i+1)
-	}
+// forget takes c out of those that are counted. It is called with mu held.
+func (cs *conns) forget(c *conn) {
+	is := func(other *conn) bool { return other == c }
+	cs.strangers, cs.friends = slices.DeleteFunc(cs.strangers, is), slices.DeleteFunc(cs.friends, is)
 }
 
 // befriend makes c a friend, as it has shown the token. It returns false if there are too many,
 // or if c is being closed.
 func (c *conn) befriend() bool {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
+	cs := c.of
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	switch {
-	case c.friend:
+	case slices.Contains(cs.friends, c):
 		return true
-	case c.gone || c.of.friends >= maxFriends:
+	case !slices.Contains(cs.strangers, c) || len(cs.friends) >= maxFriends:
 		return false
 	}
-	c.of.leave(c)
-	c.of.friends++
-	c.friend = true
+	cs.forget(c)
+	cs.friends = append(cs.friends, c)
 	return true
 }
 

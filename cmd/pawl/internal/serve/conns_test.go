@@ -154,18 +154,18 @@ func TestConns(t *testing.T) {
 		}
 	}
 	for _, c := range first { // which were closed long ago
-		if c.Close(); c.befriend() || cs.friends != 0 || len(cs.strangers) != maxStrangers {
-			t.Fatalf("%d friends, %d strangers after one was closed twice", cs.friends, len(cs.strangers))
+		if c.Close(); c.befriend() || len(cs.friends) != 0 || len(cs.strangers) != maxStrangers {
+			t.Fatalf("%d friends, %d strangers after one was closed twice", len(cs.friends), len(cs.strangers))
 		}
 	}
 	for len(cs.strangers) > 0 {
 		c := cs.strangers[0]
-		if !c.befriend() || cs.friends != 1 {
-			t.Fatalf("%d friends; want one", cs.friends)
+		if !c.befriend() || len(cs.friends) != 1 {
+			t.Fatalf("%d friends; want one", len(cs.friends))
 		}
 		c.Close()
 	}
-	if cs.friends != 0 {
-		t.Errorf("%d friends are left", cs.friends)
+	if len(cs.friends) != 0 {
+		t.Errorf("%d friends are left", len(cs.friends))
 	}
 }

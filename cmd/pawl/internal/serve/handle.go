@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"embed"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path"
 	"strings"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
@@ -34,22 +36,20 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	for key, value := range headers {
 		w.Header().Set(key, value)
 	}
-	switch path := r.URL.Path; {
+	switch name := r.URL.Path; {
 	case !s.known(r.Host):
 		refuse(w, http.StatusForbidden, "this name is not known here: start pawl serve with --host "+hostName(r.Host))
-	case path == "/api/break" && s.may:
+	case name == "/api/break" && s.may:
 		s.withToken(w, r, (*Server).breakLease)
 	case r.Method != "GET" && r.Method != "HEAD":
 		w.Header().Set("Allow", "GET, HEAD")
 		refuse(w, http.StatusMethodNotAllowed, "nothing can be changed here")
-	case path == "/healthz":
+	case name == "/healthz":
 		reply(w, "text/plain; charset=utf-8", []byte("ok\n"))
-	case pages[path].file != "":
-		s.page(w, pages[path])
-	case routes[path] == nil:
+	case routes[name] != nil:
+		s.withToken(w, r, routes[name])
+	case !s.page(w, name):
 		refuse(w, http.StatusNotFound, "there is the page / and there are /api/locks, /api/events, /metrics and /healthz")
-	default:
-		s.withToken(w, r, routes[path])
 	}
 }
 
@@ -74,32 +74,20 @@ var routes = map[string]func(*Server, http.ResponseWriter, *http.Request){
 	"/metrics":    (*Server).metrics,
 }
 
-type page struct{ file, kind string }
-
-// pages are not secret: what is in them comes from /api/events.
-var pages = map[string]page{
-	"/":            {"index.html", "text/html; charset=utf-8"},
-	"/style.css":   {"style.css", "text/css; charset=utf-8"},
-	"/icon.svg":    {"icon.svg", "image/svg+xml"},
-	"/page.js":     {"page.js", "text/javascript; charset=utf-8"},
-	"/table.js":    {"table.js", "text/javascript; charset=utf-8"},
-	"/detail.js":   {"detail.js", "text/javascript; charset=utf-8"},
-	"/graph.js":    {"graph.js", "text/javascript; charset=utf-8"},
-	"/heat.js":     {"heat.js", "text/javascript; charset=utf-8"},
-	"/text.js":     {"text.js", "text/javascript; charset=utf-8"},
-	"/timeline.js": {"timeline.js", "text/javascript; charset=utf-8"},
-}
-
 //go:embed page
 var files embed.FS
 
-func (s *Server) page(w http.ResponseWriter, p page) {
-	data, err := files.ReadFile("page/" + p.file)
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
-		return
+// kinds are the types of the files. Those of package mime depend on the machine.
+var kinds = map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+// page answers with a file of the page, if there is one. They are not secret: what is in them comes from /api/events.
+func (s *Server) page(w http.ResponseWriter, name string) bool {
+	name = cmp.Or(strings.TrimPrefix(name, "/"), "index.html")
+	data, err := files.ReadFile("page/" + name)
+	if err == nil {
+		reply(w, kinds[path.Ext(name)], data)
 	}
-	reply(w, p.kind, data)
+	return err == nil
 }
 
 // locksJSON is the answer of /api/locks.
