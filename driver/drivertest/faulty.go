@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package drivertest has what tests of stores share: a network link that fails on purpose (Link), a store
+// whose requests fail (Faulty), and helpers. Package wiretest is the conformance suite, package servers
+// starts real servers.
 package drivertest
 
 import (
@@ -27,15 +30,15 @@ const (
 type Effect int
 
 const (
-	// FailBefore: nothing is done, and the error says so.
+	// FailBefore: the request is not carried out, and the error says so.
 	FailBefore Effect = iota
-	// FailAfter: it is done, but the answer is lost.
+	// FailAfter: the request is carried out, but the answer is lost.
 	FailAfter
-	// SlowBefore: the request takes Delay to arrive, and is done then even if the caller has given up.
+	// SlowBefore: the request takes Delay to arrive, and is then carried out even if the caller has given up.
 	SlowBefore
-	// SlowAfter: it is done at once; the answer takes Delay.
+	// SlowAfter: the request is carried out at once, and the answer takes Delay.
 	SlowAfter
-	// Hang: nothing is done; the request fails when its context ends.
+	// Hang: the request is not carried out, and fails when its context ends.
 	Hang
 )
 

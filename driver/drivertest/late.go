@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Late measures how late goroutines are until the test ends. The function that it returns is for limits
-// that a machine in time keeps: ten times the longest delay so far, as much as some steps of a test and
-// of servers may have had on the same machine.
+// Late measures how late goroutines run on this machine, until the test ends. The function that it returns
+// gives the slack of a time limit: ten times the longest delay so far, because each of several steps in
+// the test and its servers may be that late.
 func Late(t testing.TB) func() time.Duration {
 	const often = 10 * time.Millisecond
 	var worst atomic.Int64

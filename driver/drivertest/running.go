@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Running returns how many goroutines are in a function, which is given as in their stacks, such
-// as conn.(*Subscription).Keep. A TestMain finds with it the participants that no test has
-// closed: they dial again and again, and come to whatever server has the address next, of
-// whatever test. There they report that the store has changed, and it is closed.
+// Running returns how many goroutines are in a function, such as conn.(*Subscription).Keep, named as in
+// their stacks. A TestMain uses it to find participants that no test has closed. Such a participant dials
+// again and again, and may reach the server of a later test at the same address. There it reports that
+// the store has changed, which begins a quarantine.
 func Running(function string) int {
 	stacks := make([]byte, 1<<20)
 	for {

@@ -26,7 +26,7 @@ import (
 	"github.com/pawl-go/pawl/fence"
 )
 
-// Lua is the text to put before a script of one's own. It defines
+// Lua is the text to put before your own script. It defines
 //
 //	fence(guard, token)
 //

@@ -14,26 +14,26 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Clients tells RunClients how to reach a store. Open is required; what has no hook is skipped.
+// Clients tells RunClients how to reach a store. Open is required; tests whose hook is nil are skipped.
 type Clients struct {
-	// Open returns a client of its own, which is closed when the test ends.
+	// Open returns a new client, which the suite closes when the test ends.
 	Open func(t testing.TB) *pawl.Client
 
 	// Bubble runs f in fake time, for a store in this process. Nil runs f directly.
 	Bubble func(t *testing.T, f func(*testing.T))
 
-	// Away makes the store answer nobody until back is called. It must not disturb other tests.
+	// Away stops all answers of the store until back is called. It must not disturb other tests.
 	Away func(t testing.TB) (back func())
 
 	// Tx begins a transaction for Lease.Guard.
 	Tx func(t testing.TB) (tx any, commit func() error)
 
-	// Inherits: Lease.Files has files for child processes.
+	// Inherits says that Lease.Files returns files for child processes.
 	Inherits bool
 }
 
-// RunClients runs real clients on a store for a short time, one of each kind: the store and package participant
-// fit together.
+// RunClients runs real clients on a store, for a short time with each kind of lease: it shows that the store
+// and package participant fit together.
 func RunClients(t *testing.T, c Clients) {
 	for _, run := range []struct {
 		name string

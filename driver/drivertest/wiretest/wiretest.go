@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wiretest checks what a driver.Store promises for each request and each event, on the wire itself.
-// What a client makes of that is tested once for all stores, with package participant.
+// Package wiretest is the conformance suite of stores. It checks what a driver.Store promises for each request
+// and each event. The tests of package participant check, once for all stores, what a client does with that.
 //
-// A store runs it in a test of its own:
+// A store runs the suite in a test:
 //
 //	func TestWire(t *testing.T) {
 //		wiretest.Run(t, wiretest.Harness{
@@ -13,12 +13,12 @@
 //		})
 //	}
 //
-// Each check has a stable name, a sentence of the contract. What a store does not promise is skipped. The
-// list of skips is kept in a golden file, so that a check that silently ceases to run turns red; the
-// environment variable DRIVERTEST_UPDATE=1 writes it.
+// The name of a check is a sentence of the contract. The suite skips checks of what a store does not promise. A
+// golden file lists what runs and what is skipped, so that the test fails when a check no longer runs. Set
+// DRIVERTEST_UPDATE=1 to write the file.
 //
-// No check fails because a machine is slow. What must happen has a minute on a real server. What must not
-// happen before some time is checked by the clock of the client.
+// No check fails because a machine is slow: what must happen has a minute on a real server, and what must not
+// happen too early is checked by the clock of the client.
 package wiretest
 
 import (
@@ -39,23 +39,23 @@ type Harness struct {
 	// Bubble runs f in fake time: synctest.Test, for a service that lives in the process. Nil runs f directly.
 	Bubble func(t *testing.T, f func(*testing.T))
 
-	// TTL is that of the leases that the suite waits to see expire: 30 s in a bubble, else 1 s, unless set.
+	// TTL is the TTL of leases that expire during a check. The default is 30 s in a bubble, and 1 s without.
 	TTL time.Duration
 
-	// Long is the TTL of leases that must not end during a check: 10 minutes in a bubble, else one, unless
-	// set. A check that restarts the service has no leases for longer than TTL.
+	// Long is the TTL of leases that must not expire during a check. The default is 10 minutes in a bubble,
+	// and one minute without. Checks that restart the service use TTL.
 	Long time.Duration
 
-	// Recovery is how long a service that was restarted may grant nothing.
+	// Recovery is how long a service may grant nothing after a restart. The default is 0.
 	Recovery time.Duration
 
 	// Parallel runs the checks in parallel. Restart and Cut must then not disturb other checks.
 	Parallel bool
 
-	// Except are checks that the store does not pass, by name, and why. They are listed as failed.
+	// Except says why the store does not pass a check, by the name of the check. The golden file lists it as failed.
 	Except map[string]string
 
-	// Golden is the file with the list of checks that run and that are skipped: testdata/wire.txt unless set.
+	// Golden is the file that lists which checks run and which are skipped. The default is testdata/wire.txt.
 	Golden string
 
 	soon  time.Duration // how long something may take that takes no time
@@ -73,15 +73,14 @@ type Service struct {
 	// Restart stops the service, not its participants, and starts it again.
 	Restart func(t testing.TB)
 
-	// Cut loses all that passes between a participant and the service until Heal. Nothing is refused.
+	// Cut loses everything that is sent between a participant and the service, without an error, until Heal.
 	Cut, Heal func(t testing.TB, s driver.Store)
 
-	// Late delivers r to the service as one that s has sent before it ended the lease of r, and that was on
-	// its way for long.
+	// Late delivers r to the service as a request that s sent before it ended the lease, and that was delayed.
 	Late func(t testing.TB, s driver.Store, r *driver.Request)
 
-	// Left lists what the service keeps of names that begin with prefix, but for what it keeps on purpose
-	// when nobody holds a name or waits for it, such as the last token.
+	// Left lists what the service still has about names that begin with prefix. It leaves out what the service
+	// keeps on purpose for a name without holders and waiters, such as the last token.
 	Left func(t testing.TB, prefix string) []string
 }
 
@@ -89,8 +88,8 @@ type Service struct {
 type Check struct {
 	// Name is a sentence of the contract.
 	Name string
-	// Needs are the fields of driver.Caps and the hooks of Service without which the check is skipped. One
-	// that begins with "no " must not be there.
+	// Needs are the fields of driver.Caps and the hooks of Service that the check needs, or must not find if
+	// the entry begins with "no ". Otherwise the check is skipped.
 	Needs []string
 
 	run func(*env)
@@ -124,7 +123,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// check runs one check. It returns "", or what has kept it from running.
+// check runs one check. If it is skipped, missing says why.
 func (h *Harness) check(t testing.TB, c Check) (missing string, has map[string]bool) {
 	e := newEnv(t, h)
 	has = e.has()
