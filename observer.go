@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/client"
 	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/schedule"
 )
 
 // Observer has functions that a client calls when something happens to its leases, for metrics
@@ -103,9 +104,7 @@ type reporter struct {
 	shut, refused sync.Once // without a log: slog.Default has been told that the store is closed, or refuses requests
 	slow          sync.Once // the warning about slow answers has been given
 
-	mu      sync.Mutex
-	queue   []func()
-	telling bool
+	calls *schedule.Workers[func()]
 }
 
 func (r *reporter) tell(f func(Event), e Event, warning string, args ...any) {
@@ -116,9 +115,7 @@ func (r *reporter) tell(f func(Event), e Event, warning string, args ...any) {
 
 // add is not part of tell, because it moves e to the heap, which costs a program without an observer.
 func (r *reporter) add(f func(Event), e Event, warning string, args []any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue = append(r.queue, func() {
+	r.calls.Add(func() {
 		if f != nil {
 			f(e)
 		}
@@ -126,26 +123,6 @@ func (r *reporter) add(f func(Event), e Event, warning string, args []any) {
 			r.log.Warn("pawl: "+warning, args...)
 		}
 	})
-	if !r.telling {
-		r.telling = true
-		go r.work()
-	}
-}
-
-func (r *reporter) work() {
-	for {
-		r.mu.Lock()
-		queue := r.queue
-		r.queue = nil
-		r.telling = len(queue) > 0
-		r.mu.Unlock()
-		if len(queue) == 0 {
-			return
-		}
-		for _, f := range queue {
-			f()
-		}
-	}
 }
 
 // JoinObservers returns an Observer that passes each event to all observers, in their order.
@@ -210,7 +187,7 @@ func joinTraces(observers []Observer) func(context.Context) string {
 
 func newReporter(o Observer, log *slog.Logger) reporter {
 	listens := o.Waiting != nil || o.Acquired != nil || o.Waited != nil || o.Renewed != nil || o.Suspect != nil || o.Lost != nil || o.Released != nil
-	return reporter{Observer: o, log: log, listens: listens}
+	return reporter{Observer: o, log: log, listens: listens, calls: schedule.NewWorkers(1, func(call func()) { call() })}
 }
 
 func eventOf(l *client.Lease) Event {
