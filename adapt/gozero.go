@@ -24,8 +24,8 @@ import (
 // a RedisLock it renews its lease, and Release reports when the lock was lost before. It cannot report a loss
 // while the work goes on: check Lease. Do not copy it after the first use.
 type GoZeroLock struct {
-	Locks   *pawl.Client // acquires the leases; must be set
-	Name    string
+	Locks   *pawl.Client  // acquires the leases; must be set
+	Name    string        // of the lock
 	Options []pawl.Option // of TryAcquire
 
 	mu     sync.Mutex

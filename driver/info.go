@@ -14,8 +14,8 @@ type Holder struct {
 	Who     string `json:"who,omitempty"` // free text in place of user and host, such as "ci job 8812"
 	User    string `json:"user,omitempty"`
 	Host    string `json:"host,omitempty"`
-	PID     int    `json:"pid,omitempty"`
-	Command string `json:"command,omitempty"`
+	PID     int    `json:"pid,omitempty"`     // the process id, in Space
+	Command string `json:"command,omitempty"` // the program; its arguments may be missing
 
 	// Space is the PID namespace of PID, as PIDSpace returns it: in another container the same number is
 	// another process.
@@ -58,14 +58,14 @@ type Token uint64
 // of the machine that wrote them, for people only; zero means unknown.
 type Held struct {
 	Holder
-	Lease    string    `json:"lease"`
+	Lease    string    `json:"lease"` // its id, for Break
 	Token    Token     `json:"token,omitempty"`
-	Why      string    `json:"why,omitempty"`
-	Acquired time.Time `json:"acquired,omitzero"`
-	Renewed  time.Time `json:"renewed,omitzero"`
-	Expires  time.Time `json:"expires,omitzero"` // when the store ends it unless renewed
+	Why      string    `json:"why,omitempty"`     // what it is for; see pawl.Why
+	Acquired time.Time `json:"acquired,omitzero"` // when it was granted
+	Renewed  time.Time `json:"renewed,omitzero"`  // when it was renewed last
+	Expires  time.Time `json:"expires,omitzero"`  // when the store ends it unless it is renewed
 	Shared   bool      `json:"shared,omitempty"`
-	Slots    int       `json:"slots,omitempty"` // how many the name has; 0 unless this is one of them
+	Slots    int       `json:"slots,omitempty"` // how many the name has; 0 unless the lease is one of them
 	// Keeps: after its release the client may keep the lease for a while, and gives it back when
 	// others want the name; see pawl.KeepIdle. Idle: the client keeps it now, and nobody uses it.
 	// Only that client knows and shows Idle.
@@ -81,9 +81,9 @@ type Held struct {
 
 // Transaction describes an open transaction, as the database shows it.
 type Transaction struct {
-	PID         int       `json:"pid,omitempty"` // of the server's process; 0 if the transaction is prepared
-	Application string    `json:"application,omitempty"`
-	Since       time.Time `json:"since,omitzero"` // zero if this user may not know
+	PID         int       `json:"pid,omitempty"`         // of the server's process; 0 if the transaction is prepared
+	Application string    `json:"application,omitempty"` // its application_name
+	Since       time.Time `json:"since,omitzero"`        // zero if this user may not know
 }
 
 // String says which transaction it is: server process 4711 ("billing"), for 3m12s.
@@ -113,11 +113,11 @@ func (t *Transaction) End() string {
 type Waiter struct {
 	Holder
 	Lease string    `json:"lease,omitempty"` // the id that its lease would have; empty if it has none yet
-	Since time.Time `json:"since,omitzero"`
-	Why   string    `json:"why,omitempty"`
+	Since time.Time `json:"since,omitzero"`  // when it began to wait; zero means unknown
+	Why   string    `json:"why,omitempty"`   // what the lease is for
 
-	Shared bool `json:"shared,omitempty"`
-	Slots  int  `json:"slots,omitempty"`
+	Shared bool `json:"shared,omitempty"` // it waits for a shared lease
+	Slots  int  `json:"slots,omitempty"`  // it waits for one of so many slots; 0 otherwise
 
 	// Holds are the leases that the waiter holds while it waits; see Request.Holds.
 	Holds []Hold `json:"holds,omitempty"`
@@ -128,7 +128,7 @@ type Waiter struct {
 
 // Hold names a lease that a waiter holds while it waits for another.
 type Hold struct {
-	Name  string `json:"name"`
+	Name  string `json:"name"`  // that the lease is on
 	Lease string `json:"lease"` // its id
 }
 
@@ -138,6 +138,6 @@ type Info struct {
 	// Token is the largest token of the name, granted or reserved. The Token of a Held may be smaller; the next
 	// lease has a greater one. 0 if the store, such as Redis, does not remember tokens of free names.
 	Token   Token    `json:"token,omitempty"`
-	Holders []Held   `json:"holders"`
+	Holders []Held   `json:"holders"`           // in the order of their grants
 	Waiters []Waiter `json:"waiters,omitempty"` // in the order of the queue
 }

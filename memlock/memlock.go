@@ -35,9 +35,9 @@ type Store struct {
 // processes would.
 func (s *Store) Participant() driver.Store { return &wire{store: s, tell: func(driver.Event) {}} }
 
-// Crash makes p, which must be a participant of s, as good as killed: each
-// further request of it returns driver.ErrUnavailable and does nothing. Its leases stay until they expire; with NoExpiry they end at once,
-// as those of a dead process do.
+// Crash ends p, which must be a participant of s, as SIGKILL ends a process: each
+// further request of p fails and does nothing. Its leases stay until they expire;
+// with NoExpiry they end at once.
 func (s *Store) Crash(p driver.Store) {
 	w, ok := p.(*wire)
 	if !ok || w.store != s {
