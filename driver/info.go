@@ -138,6 +138,6 @@ type Info struct {
 	// Token is the largest token of the name, granted or reserved. The Token of a Held may be smaller; the next
 	// lease has a greater one. 0 if the store, such as Redis, does not remember tokens of free names.
 	Token   Token    `json:"token,omitempty"`
-	Holders []Held   `json:"holders"`           // in the order of their grants
+	Holders []Held   `json:"holders"`           // none if the name is free
 	Waiters []Waiter `json:"waiters,omitempty"` // in the order of the queue
 }

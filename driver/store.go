@@ -165,7 +165,7 @@ type Renewal struct {
 
 // Clock is the time that a server's clock showed in an answer. A store without such a clock leaves it zero.
 type Clock struct {
-	Server string        // whose clock it is; for people
+	Server string        // whose clock it is
 	Sent   Instant       // before the request was sent; set after a failure too if the request waited in the client
 	At     time.Duration // since 1970; 0: no clock
 }
