@@ -117,6 +117,24 @@ func TestStoppedWhileRenewing(t *testing.T) {
 	}
 }
 
+// TestCutOffLongAfterAStop: a pause that the lease has survived is no reason for its loss.
+func TestCutOffLongAfterAStop(t *testing.T) {
+	w := newWorld(t)
+	began := time.Now()
+	p := w.pawl("run", "-s", "memory://", "--ttl", "10s", "--grace", "2s", "x", "--", "sh", "-c", beating)
+	w.appears("in")
+	p.signal(syscall.SIGSTOP)
+	stopped := time.Now()
+	w.until("it was stopped for a while", func() bool { return time.Since(stopped) > 2500*time.Millisecond })
+	p.signal(syscall.SIGCONT)
+	w.until("its lease was renewed, or would be over", func() bool { return time.Since(began) > 10*time.Second })
+	w.create("cut")
+	p.end(exit.Lost)
+	if got := p.stderr(); !strings.Contains(got, "network is cut") || strings.Contains(got, "did not run") {
+		t.Errorf("stderr %q", got)
+	}
+}
+
 // TestStoppedAndBackInTime: the wrapper is stopped until the guard has ended the command,
 // and goes on before the lease ends. That the command has ended was not its own doing.
 func TestStoppedAndBackInTime(t *testing.T) {

@@ -25,7 +25,7 @@ type supervisor struct {
 	job      *job.Job
 	began    time.Time
 	looked   driver.Instant // at the lease
-	paused   time.Duration  // between two looks: this process did not run
+	paused   time.Duration  // between two looks since the last renewal: this process did not run
 	deadline time.Time      // that the guard knows
 	late     bool           // the guard has heard of a deadline after it had to act on the one before
 	asked    time.Time      // when the first INT or TERM came
@@ -158,6 +158,9 @@ func (s *supervisor) left() (left time.Duration, limited bool) {
 	// to the nanosecond.
 	if moved := d.Sub(s.deadline); moved > time.Millisecond || moved < -time.Millisecond {
 		s.late = s.late || !s.deadline.IsZero() && time.Until(s.deadline) < s.args.grace-job.Margin(s.args.grace)
+		if !s.late {
+			s.paused = 0 // it has been renewed since
+		}
 		s.deadline = d
 		s.job.Deadline(d)
 	}
@@ -225,6 +228,9 @@ func (s *supervisor) cause() error {
 		return fmt.Errorf("%w: --max-hold %v ends in %v, and the command has to stop before that (--grace)", pawl.ErrLost, s.MaxHold, driver.ForPeople(s.args.grace))
 	}
 	late := fmt.Errorf("%w: it was not renewed, and ends in %v", pawl.ErrLost, driver.ForPeople(max(time.Until(s.lease.Deadline()), 0)))
+	if s.late {
+		late = fmt.Errorf("%w: it was renewed too late to keep the command", pawl.ErrLost)
+	}
 	if s.paused > 0 {
 		return fmt.Errorf("%w: this process did not run for %v", late, driver.ForPeople(s.paused))
 	}
