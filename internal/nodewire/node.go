@@ -77,16 +77,9 @@ type Node interface {
 	// Status asks the node for its state.
 	Status(ctx context.Context) (Status, error)
 
-	// Listen calls wake when the node notifies the listeners to name, and each time
-	// that the subscription begins, for the first time or again. Messages may get lost,
-	// and an expiry sends none. wake must not block. Listen returns at once, without an
-	// error: a waiter that hears nothing looks. stop ends it; wake may be called once
-	// more.
-	Listen(name string, wake func()) (stop func())
-
 	// Tell makes the Node call f with messages about leases that were proposed or
 	// enqueued through this Node. f must not block. Tell is called once, before
-	// anything else. Messages to f may get lost.
+	// anything else. Messages to f may get lost, and an expiry sends none: a waiter that hears nothing looks.
 	Tell(f func(Message))
 
 	// Close frees what the node itself has opened.
@@ -166,7 +159,7 @@ type State struct {
 	Locks   []Lock        // none, an exclusive one, or shared ones; of many, Read alone returns more than the 16 that end last
 	Floor   uint64        // the floor's token, also if there is no lock
 	Writer  uint64        // the standing floor of writers
-	Waiters int           // about how many listen to the name; 0 if not known
+	Waiters int           // about how many wait for the name; 0 if not known
 	Wishes  int           // how many there are
 	Wished  time.Duration // until the last of them ends; 0 if there is none
 	Queue   []Place       // of Read with queues: their Lease, Place and Record
@@ -211,7 +204,8 @@ type Ending struct {
 }
 
 // Place puts a waiter for an exclusive lock in the queue of a node, in the place of what
-// there is of Lease, or takes it out. The node does, in one step: if Lease is among the
+// there is of Lease, or takes it out. If Shared is set, the waiter wants a shared lock, and is among the listeners in place
+// of the queue. All requests of a lease have the same Shared. The node does, in one step: if Lease is among the
 // ended ones or has an exclusive lock: nothing. If For is 0 it takes Lease out of the queue.
 // Otherwise Lease is in the queue for that long from now, until it has the lock that way
 // or has ended. Of two waiters the one with the smaller Place is first, and of two
@@ -225,6 +219,7 @@ type Place struct {
 	Seq    int           // of the request; a message has the last that was carried out
 	TTL    time.Duration // of the lock that it is handed
 	Record string
+	Shared bool
 }
 
 // Wish is the intent of a waiter for an exclusive lock of a name that is shared. As

@@ -105,20 +105,6 @@ func (l *link) carry(ctx context.Context, what uint64, step func()) error {
 	}
 }
 
-// push carries news from the node to its listener. node.mu is held.
-func (l *link) push(e *ear) {
-	if f := l.fate(7); !f.lost {
-		time.AfterFunc(f.delay, func() {
-			l.node.mu.Lock()
-			gone := e.gone
-			l.node.mu.Unlock()
-			if !gone {
-				e.wake()
-			}
-		})
-	}
-}
-
 // message carries a message from the node to the client. node.mu is held.
 func (l *link) message(m nodewire.Message) {
 	if f := l.fate(9 + l.w.attempt(m.Lease)); !f.lost {
@@ -214,30 +200,6 @@ func (l *link) Status(ctx context.Context) (nodewire.Status, error) {
 		return nodewire.Status{}, err
 	}
 	return <-s, nil
-}
-
-// Listen implements nodewire.Node. The subscription itself is never lost; the
-// messages are.
-func (l *link) Listen(name string, wake func()) (stop func()) {
-	e := &ear{client: l.client, wake: wake}
-	l.node.mu.Lock()
-	defer l.node.mu.Unlock()
-	s := l.node.at(name)
-	s.ears = append(s.ears, e)
-	l.push(e)
-	return func() {
-		l.node.mu.Lock()
-		defer l.node.mu.Unlock()
-		e.gone = true
-		for _, s := range l.node.names {
-			for i, other := range s.ears {
-				if other == e {
-					s.ears = append(s.ears[:i:i], s.ears[i+1:]...)
-					return
-				}
-			}
-		}
-	}
 }
 
 // Close implements nodewire.Node.

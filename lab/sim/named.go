@@ -17,8 +17,8 @@ type named struct {
 	floor  floor
 	wishes map[string]time.Duration
 	ended  map[string]mark
-	ears   []*ear
 	queue  []*place
+	listen []*place // of readers, in the order in which they came
 }
 
 // floor is the largest token stored, and the largest that stand, of all and of writers.
@@ -53,8 +53,8 @@ type lock struct {
 	granted, ends time.Duration
 }
 
-func newNamed(ears []*ear) *named {
-	return &named{wishes: make(map[string]time.Duration), ended: make(map[string]mark), ears: ears}
+func newNamed() *named {
+	return &named{wishes: make(map[string]time.Duration), ended: make(map[string]mark)}
 }
 
 // of returns the lock that the lease has, or nil.
@@ -67,9 +67,15 @@ func (s *named) of(lease string) *lock {
 	return nil
 }
 
-// dequeue takes a lease out of the queue.
-func (s *named) dequeue(lease string) {
-	s.queue = slices.DeleteFunc(s.queue, func(p *place) bool { return p.Lease == lease })
+// dequeue takes a lease out of the queue, or from the listeners, and reports whether it was there.
+func (s *named) dequeue(lease string) bool {
+	before := len(s.queue) + len(s.listen)
+	s.leave(func(p *place) bool { return p.Lease == lease })
+	return len(s.queue)+len(s.listen) < before
+}
+
+func (s *named) leave(gone func(*place) bool) {
+	s.queue, s.listen = slices.DeleteFunc(s.queue, gone), slices.DeleteFunc(s.listen, gone)
 }
 
 func (s *named) exclusive() bool { return len(s.locks) > 0 && !s.locks[0].Shared }

@@ -50,14 +50,7 @@ type mark struct {
 	forget time.Duration
 }
 
-// ear is one Listen.
-type ear struct {
-	client int
-	wake   func()
-	gone   bool
-}
-
-// place is that of a client in the queue.
+// place is that of a client in the queue, or among the listeners.
 type place struct {
 	nodewire.Place
 	client int
@@ -77,13 +70,13 @@ func (n *node) local() time.Duration { return n.clock.at(n.w.now()) }
 func (n *node) at(name string) *named {
 	s := n.names[name]
 	if s == nil {
-		s = newNamed(nil)
+		s = newNamed()
 		n.names[name] = s
 	}
 	now := n.local()
 	s.locks = slices.DeleteFunc(s.locks, func(l *lock) bool { return l.ends <= now })
 	maps.DeleteFunc(s.wishes, func(_ string, ends time.Duration) bool { return ends <= now })
-	s.queue = slices.DeleteFunc(s.queue, func(p *place) bool { return p.ends <= now })
+	s.leave(func(p *place) bool { return p.ends <= now })
 	maps.DeleteFunc(s.ended, func(_ string, m mark) bool { return m.forget <= now })
 	return s
 }
@@ -91,7 +84,7 @@ func (n *node) at(name string) *named {
 // look returns how the name is, as it is told to clients. n.mu is held.
 func (n *node) look(s *named) nodewire.State {
 	now := n.local()
-	st := nodewire.State{Floor: s.floor.token, Writer: s.floor.writer, Wishes: len(s.wishes)}
+	st := nodewire.State{Floor: s.floor.token, Writer: s.floor.writer, Waiters: len(s.listen) + len(s.queue), Wishes: len(s.wishes)}
 	for _, l := range s.locks {
 		l.Left = l.ends - now
 		st.Locks = append(st.Locks, l.Lock)
@@ -99,19 +92,13 @@ func (n *node) look(s *named) nodewire.State {
 	for _, ends := range s.wishes {
 		st.Wished = max(st.Wished, ends-now)
 	}
-	for _, e := range s.ears {
-		if !e.gone {
-			st.Waiters++
-		}
-	}
-	st.Waiters += len(s.queue)
 	return st
 }
 
-// wake tells those who listen. n.mu is held.
+// wake tells the listeners, and the first of the queue. n.mu is held.
 func (n *node) wake(s *named) {
-	for _, ear := range s.ears {
-		n.w.link(ear.client, n.id).push(ear)
+	for _, p := range s.listen {
+		n.message(p, 0)
 	}
 	if len(s.queue) > 0 {
 		n.message(s.queue[0], 0)
@@ -126,7 +113,7 @@ func (n *node) message(p *place, token uint64) {
 
 // hand gives the lock of a lease to the first of the queue. n.mu is held.
 func (n *node) hand(s *named, e nodewire.Ending) bool {
-	if len(s.ears) > 0 || len(s.queue) == 0 {
+	if len(s.listen) > 0 || len(s.queue) == 0 {
 		return false
 	}
 	p, now := s.queue[0], n.local()
@@ -148,8 +135,13 @@ func (n *node) enqueue(client int, p nodewire.Place) nodewire.State {
 	s := n.at(p.Name)
 	if _, over := s.ended[p.Lease]; !over && (s.of(p.Lease) == nil || !s.exclusive()) {
 		s.dequeue(p.Lease)
-		if p.For > 0 {
-			s.queue = append(s.queue, &place{p, client, n.local() + p.For})
+		waits := &place{p, client, n.local() + p.For}
+		switch {
+		case p.For == 0:
+		case p.Shared:
+			s.listen = append(s.listen, waits)
+		default:
+			s.queue = append(s.queue, waits)
 			slices.SortFunc(s.queue, func(a, b *place) int {
 				return cmp.Or(cmp.Compare(a.Place.Place, b.Place.Place), cmp.Compare(n.w.number(a.Lease), n.w.number(b.Lease)), cmp.Compare(a.Lease, b.Lease)) // ids are random
 			})
@@ -229,11 +221,10 @@ func (n *node) end(client int, e nodewire.Ending) (had, next bool) {
 	if !e.Held {
 		s.floor.fail(e.Lease)
 	}
-	before := len(s.queue)
-	s.dequeue(e.Lease)
+	waited := s.dequeue(e.Lease)
 	l := s.of(e.Lease)
 	if l == nil {
-		if len(s.queue) < before && len(s.locks) == 0 {
+		if waited && len(s.locks) == 0 {
 			n.wake(s)
 		}
 		return false, false
@@ -309,7 +300,7 @@ func (n *node) boot(keep func(granted time.Duration) bool) {
 		if keep(s.newest) {
 			continue
 		}
-		left := newNamed(s.ears)
+		left := newNamed()
 		for _, l := range s.locks {
 			if keep(l.granted) {
 				left.locks, left.newest = append(left.locks, l), l.granted
@@ -323,11 +314,6 @@ func (n *node) boot(keep func(granted time.Duration) bool) {
 		n.closed = n.local() + n.w.plan.TTL
 	}
 	n.tell(Back, 0, "", 0, max(n.w.now(), n.w.now()+n.closed-n.local()), "")
-	for _, s := range n.names {
-		for _, e := range s.ears {
-			n.w.link(e.client, n.id).push(e) // they hear again, and look
-		}
-	}
 	for _, links := range n.w.links {
 		links[n.id-1].message(nodewire.Message{})
 	}

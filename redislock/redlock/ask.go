@@ -131,8 +131,11 @@ func (l *lease) failed(ctx context.Context, c *claim, f *failure) *failure {
 	}
 	ends := c.end("", 0)
 	l.set(standing{})
-	if f.kind == silent || f.kind == final {
+	switch {
+	case f.kind == silent || f.kind == final:
 		f.ends = ends
+	case l.waits && l.req.Shared: // a reader goes on listening, or writers hand the name over to each other
+		_, _ = l.enqueue()
 	}
 	return f
 }

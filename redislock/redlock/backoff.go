@@ -31,6 +31,13 @@ func (d *store) patience() time.Duration { return max(d.round(), 5*time.Millisec
 // lull returns a random delay for a client that had a split vote for the nth time (from
 // 1), or that was woken (n = 0), when there are so many waiters.
 func (d *store) lull(n, waiters int, ttl time.Duration) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pause(n, waiters, ttl)
+}
+
+// pause is lull. d.mu is held.
+func (d *store) pause(n, waiters int, ttl time.Duration) time.Duration {
 	if n == 0 && waiters < 2 {
 		return 0
 	}
@@ -38,8 +45,6 @@ func (d *store) lull(n, waiters int, ttl time.Duration) time.Duration {
 	if took == 0 {
 		took = d.graceOf(ttl) / 4
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	width := 2 * took * time.Duration(max(waiters, 1))
 	least := time.Duration(0)
 	if n > 0 {

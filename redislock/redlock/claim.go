@@ -82,7 +82,7 @@ func (c *claim) propose(mode nodewire.Mode, token uint64, ttl, within time.Durat
 // enqueue sends a request to be in the queue to all nodes, at once. The channel gets one
 // reading from each, or an error.
 func (c *claim) enqueue(p nodewire.Place, ttl time.Duration) <-chan reading {
-	p.Name, p.Lease, p.Record = c.name, c.lease, c.record
+	p.Name, p.Lease, p.Shared, p.Record = c.name, c.lease, c.shared, c.record
 	answers := make(chan reading, len(c.nodes))
 	c.mu.Lock()
 	c.ttl, c.queued = max(c.ttl, p.For), true

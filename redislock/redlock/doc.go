@@ -79,7 +79,8 @@
 // that would take nodes that the holder has lost and wants back. If no waiter gets a quorum
 // they try again after a longer random time.
 //
-// Waiters for shared leases are notified of the end of a lock, and then look in this way.
+// A waiter for a shared lease is a listener at each node: it is notified of the end of a lock, and
+// then looks in this way.
 //
 // # Readers
 //

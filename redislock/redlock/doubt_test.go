@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // TestRenewalIsTrustedFromItsSending: answers that come late do not make the trust longer.
@@ -120,6 +121,23 @@ func TestRefusedAskedAgain(t *testing.T) {
 		}
 		synctest.Wait()
 		free(t, all, "")
+	})
+}
+
+// TestReleaseBesideABreak: a break has come to all nodes but the one that answers first. The lease was lost.
+func TestReleaseBesideABreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		g := try(t, start(t, all, nil))
+		for i, m := range all[:2] {
+			if _, _, err := m.End(t.Context(), nodewire.Ending{Name: name, Lease: g.lease, Held: true, News: "{}"}); err != nil {
+				t.Fatal(err)
+			}
+			m.set(only("end", fault{after: time.Duration(1+i) * time.Millisecond}))
+		}
+		if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Release = %v; want ErrLost", err)
+		}
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -34,11 +35,11 @@ type lease struct {
 
 	since driver.Instant // before the requests were sent that have granted it
 
-	mu      sync.Mutex // guards the fields below
-	waiters int        // about how many wait
-	has     standing
-	wants   []chan struct{} // of each node: closed when the last wish was answered
-	deaf    []func()        // what ends listening, of a reader that waits
+	waiters atomic.Int32 // about how many wait
+
+	mu    sync.Mutex // guards the fields below
+	has   standing
+	wants []chan struct{} // of each node: closed when the last wish was answered
 }
 
 // standing is what a lease has at nodes.
@@ -117,9 +118,10 @@ func (l *lease) refused(f *failure, queue bool) driver.Answer {
 	if f.kind != split {
 		l.splits, ans.Again = 0, l.again()
 	}
+	l.waiters.Store(int32(f.waiters))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiters = f.waiters; l.has.turn != nil {
+	if l.has.turn != nil {
 		ans.Session = l.has.turn
 	}
 	if !queue && f.kind != waiting {
@@ -150,10 +152,7 @@ func (l *lease) ask(ctx context.Context, queue bool) *failure {
 		if f == nil || f.kind == final || f.kind == silent {
 			return f
 		}
-		if l.waits, l.place = true, l.floor; l.req.Shared {
-			l.listen()
-			return f
-		}
+		l.waits, l.place = true, l.floor
 	}
 	if !l.has.turn.voted() {
 		if f := l.look(ctx); f != nil {
@@ -216,7 +215,6 @@ func (l *lease) askAgain(ctx context.Context) (f *failure, done bool) {
 
 // granted records that c was granted by requests that were sent since.
 func (l *lease) granted(c *claim, token uint64, since driver.Instant) {
-	l.silence()
 	l.d.grants.Add(1)
 	c.grant()
 	l.since = since
@@ -246,29 +244,4 @@ func (l *lease) standing() standing {
 		l.has = standing{claim: l.has.claim, token: token, until: until}
 	}
 	return l.has
-}
-
-// listen has nodes tell a reader of the end of locks.
-func (l *lease) listen() {
-	for _, m := range l.d.members {
-		stop := m.Listen(l.req.Name, func() {
-			l.mu.Lock()
-			pause := l.d.lull(0, l.waiters, l.req.TTL)
-			l.mu.Unlock()
-			l.d.events.Put(driver.Event{Kind: driver.Look, Name: l.req.Name, Lease: l.req.Lease, Grant: driver.Answer{Free: pause}})
-		})
-		l.mu.Lock()
-		l.deaf = append(l.deaf, stop)
-		l.mu.Unlock()
-	}
-}
-
-func (l *lease) silence() {
-	l.mu.Lock()
-	deaf := l.deaf
-	l.deaf = nil
-	l.mu.Unlock()
-	for _, stop := range deaf { // it may wait for a call of Listen's function, which locks mu
-		stop()
-	}
 }

@@ -135,12 +135,9 @@ func (l *lease) add(v *view, a reading) {
 	}
 }
 
-// states asks all nodes for the state of the name. A waiter for an exclusive lease is in
-// their queues then, and leaves or renews its wish if readers were found.
+// states asks all nodes for the state of the name. The waiter is in their queues then, and leaves or renews its wish if
+// readers were found.
 func (l *lease) states() (<-chan reading, error) {
-	if l.req.Shared {
-		return l.d.read([]string{l.req.Name}, l.req.TTL, false), nil
-	}
 	answers, err := l.enqueue()
 	if l.readers && err == nil {
 		l.wished = true

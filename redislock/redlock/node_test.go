@@ -53,9 +53,8 @@ type named struct {
 	floor
 	wishes    map[string]time.Time
 	ended     map[string]end
-	listeners map[int]func()
 	queue     []waiter
-	next      int
+	listeners []waiter
 }
 
 type waiter struct {
@@ -167,13 +166,13 @@ func (m *master) carry(ctx context.Context, op string, step func()) error {
 func (m *master) at(name string) *named {
 	n := m.names[name]
 	if n == nil {
-		n = &named{wishes: make(map[string]time.Time), ended: make(map[string]end), listeners: make(map[int]func())}
+		n = &named{wishes: make(map[string]time.Time), ended: make(map[string]end)}
 		m.names[name] = n
 	}
 	now := time.Now()
 	n.locks = slices.DeleteFunc(n.locks, func(l *kept) bool { return !l.ends.After(now) })
 	maps.DeleteFunc(n.wishes, func(_ string, ends time.Time) bool { return !ends.After(now) })
-	n.queue = slices.DeleteFunc(n.queue, func(w waiter) bool { return !w.ends.After(now) })
+	n.leave(func(w waiter) bool { return !w.ends.After(now) })
 	maps.DeleteFunc(n.ended, func(_ string, e end) bool { return e.forget.Before(now) })
 	return n
 }
@@ -191,8 +190,8 @@ func (n *named) exclusive() bool { return len(n.locks) > 0 && !n.locks[0].Shared
 
 // wake tells the listeners, and the first of the queue.
 func (m *master) wake(n *named) {
-	for _, f := range n.listeners {
-		f()
+	for _, w := range n.listeners {
+		m.tell(nodewire.Message{Lease: w.Lease, Seq: w.Seq, Run: m.runID()})
 	}
 	if len(n.queue) > 0 {
 		m.tell(nodewire.Message{Lease: n.queue[0].Lease, Seq: n.queue[0].Seq, Run: m.runID()})
@@ -212,9 +211,15 @@ func (m *master) Tell(f func(nodewire.Message)) {
 	m.tells = append(m.tells, f)
 }
 
-// dequeue takes a lease out of the queue.
-func (n *named) dequeue(lease string) {
-	n.queue = slices.DeleteFunc(n.queue, func(w waiter) bool { return w.Lease == lease })
+// dequeue takes a lease out of the queue, or from the listeners, and reports whether it was there.
+func (n *named) dequeue(lease string) bool {
+	before := len(n.queue) + len(n.listeners)
+	n.leave(func(w waiter) bool { return w.Lease == lease })
+	return len(n.queue)+len(n.listeners) < before
+}
+
+func (n *named) leave(gone func(waiter) bool) {
+	n.queue, n.listeners = slices.DeleteFunc(n.queue, gone), slices.DeleteFunc(n.listeners, gone)
 }
 
 // hand gives the lock to the first of the queue.
@@ -240,8 +245,13 @@ func (m *master) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State,
 		n := m.at(p.Name)
 		if _, over := n.ended[p.Lease]; !over && (n.of(p.Lease) == nil || !n.exclusive()) {
 			n.dequeue(p.Lease)
-			if p.For > 0 {
-				n.queue = append(n.queue, waiter{p, time.Now().Add(p.For)})
+			waits := waiter{p, time.Now().Add(p.For)}
+			switch {
+			case p.For == 0:
+			case p.Shared:
+				n.listeners = append(n.listeners, waits)
+			default:
+				n.queue = append(n.queue, waits)
 				slices.SortFunc(n.queue, func(a, b waiter) int {
 					return cmp.Or(cmp.Compare(a.Place.Place, b.Place.Place), cmp.Compare(a.Lease, b.Lease))
 				})
@@ -354,11 +364,10 @@ func (m *master) End(ctx context.Context, e nodewire.Ending) (bool, bool, error)
 		if !e.Held {
 			n.fail(e.Lease)
 		}
-		before := len(n.queue)
-		n.dequeue(e.Lease)
+		waited := n.dequeue(e.Lease)
 		l := n.of(e.Lease)
 		if had = l != nil; !had {
-			if len(n.queue) < before && len(n.locks) == 0 {
+			if waited && len(n.locks) == 0 {
 				m.wake(n)
 			}
 			return
@@ -439,21 +448,6 @@ func (m *master) Status(ctx context.Context) (nodewire.Status, error) {
 	return s, nil
 }
 
-func (m *master) Listen(name string, wake func()) (stop func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n := m.at(name)
-	n.next++
-	id := n.next
-	n.listeners[id] = wake
-	wake()
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.at(name).listeners, id)
-	}
-}
-
 func (m *master) Close() error { return nil }
 
 // restart forgets everything, as a server without persistence does.
@@ -461,8 +455,8 @@ func (m *master) restart(quarantine bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.run++
-	for name, n := range m.names {
-		m.names[name] = &named{wishes: make(map[string]time.Time), ended: make(map[string]end), listeners: n.listeners, next: n.next}
+	for name := range m.names {
+		m.names[name] = &named{wishes: make(map[string]time.Time), ended: make(map[string]end)}
 	}
 	if quarantine {
 		m.closed = time.Now().Add(m.maxTTL)

@@ -116,7 +116,7 @@ func TestOpen(t *testing.T) {
 }
 
 // leastRights are those in docs/redlock-nodes.md.
-var leastRights = strings.Fields("+info +script|load +script|exists +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire +mget +sadd +srem +smembers +scard +zcard +zadd +zrange +zrank +zrem +zremrangebyscore +publish +pubsub|numsub +scan +setrange +object|encoding")
+var leastRights = strings.Fields("+info +script|load +script|exists +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire +mget +zcard +zadd +zrange +zrank +zrem +zremrangebyscore +publish +pubsub|numsub +scan +setrange +object|encoding")
 
 func TestLeastRights(t *testing.T) {
 	t.Parallel()

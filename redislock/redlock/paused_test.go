@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // paused stands still once, when the store has granted. It does not take votes for a grant.
@@ -99,7 +100,10 @@ func TestToldAndGone(t *testing.T) {
 		next := acquire(t.Context(), start(t, all, nil), request())
 		time.Sleep(50 * time.Millisecond)
 		for _, m := range all {
-			m.Listen(name, func() {}) // so that nothing is handed over
+			// A reader waits, so that nothing is handed over.
+			if _, err := m.Enqueue(t.Context(), nodewire.Place{Name: name, Lease: "reader", Shared: true, For: time.Minute}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		began := driver.Now()
 		go g.Release(t.Context())

@@ -40,7 +40,8 @@ func TestQueuesDoWhatNodeSays(t *testing.T) {
 			token := uint64(1 + i/6 + r.IntN(6))
 			switch r.IntN(3) {
 			case 0:
-				p := nodewire.Place{Name: name, Lease: lease(), Place: r.Uint64N(4), For: time.Duration(r.IntN(5)) * time.Minute, Token: token, TTL: time.Minute, Record: "{}"}
+				l := lease()
+				p := nodewire.Place{Name: name, Lease: l, Place: r.Uint64N(4), Shared: l == "lease4" && seed%4 == 0, For: time.Duration(r.IntN(5)) * time.Minute, Token: token, TTL: time.Minute, Record: "{}"}
 				did, queued = p, time.Now()
 				_, _ = model.Enqueue(t.Context(), p)
 				_, err = node.Enqueue(t.Context(), p)
@@ -141,7 +142,7 @@ func TestPlacesAtServers(t *testing.T) {
 		t.Error("the waiter that may not have it has lost its place")
 	}
 	for _, bar = range []bool{false, true} {
-		released("readers", false, func() { f[0].do("sadd", key+":listeners", "reader") })
+		released("readers", false, func() { f[0].do("zadd", key+":listeners", "0", "reader") })
 		f[0].do("del", key+":listeners", key+":ended:old")
 	}
 	bar = false

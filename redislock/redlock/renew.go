@@ -88,7 +88,6 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 	}
 	defer d.leave(ending)
 	has := l.standing()
-	l.silence()
 	l.mu.Lock()
 	if l.has.turn != nil {
 		l.has.turn.forget()
@@ -126,26 +125,37 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 }
 
 // awaitEnd waits until a quorum has answered, and reports whether a quorum may have
-// had the lock, and whether it is a waiter's now at a node. Nodes that were not told do not have it.
+// had the lock, and whether it is a waiter's now at a node. Nodes that were not told do not have it. If the answers differ, it
+// waits for the others: a break may be under way to them.
 func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had, passed bool, err error) {
 	n, q := len(c.d.members), c.d.quorum
 	free := n - cap(answers)
-	missing, answered := free, 0
+	has, missing := 0, free
+	undecided := func() bool { return has+missing-free < q || has < q && missing <= n-q }
+	heard := make([]bool, n)
 	var failed misses
-	for answered < q && free+answered+len(failed) < n {
+	var enough <-chan time.Time
+	for undecided() && has+missing+len(failed) < n {
+		if has+missing-free >= q && enough == nil {
+			enough = c.d.behind(heard)
+		}
 		select {
 		case a := <-answers:
+			heard[a.node] = true
 			if a.err != nil {
 				if failed.add(c.d.members[a.node], a.err); len(failed) > n-q {
 					return false, passed, unheard(failed.err(c.d, 0))
 				}
 				continue
 			}
-			answered++
-			if !a.had {
+			if a.had {
+				has++
+			} else {
 				missing++
 			}
 			passed = passed || a.next
+		case <-enough:
+			return true, passed, nil
 		case <-ctx.Done():
 			return false, passed, ctx.Err()
 		}

@@ -232,13 +232,16 @@ func TestLateProposal(t *testing.T) {
 	}
 }
 
-func TestListen(t *testing.T) {
+// TestListeners: who waits for a shared lock is told when a lock has ended, and when a wish has.
+func TestListeners(t *testing.T) {
 	t.Parallel()
 	opts := patient()
 	f := startFleet(t, 3, opts)
 	a, b := single(t, f[0], opts), single(t, f[0], opts)
 	woken := make(chan string, 100)
-	wake := func(who string) func() { return func() { woken <- who } }
+	for _, n := range []*redisNode{a, b} {
+		n.Tell(func(m nodewire.Message) { woken <- m.Lease })
+	}
 	expect := func(want ...string) {
 		t.Helper()
 		got := make(map[string]bool)
@@ -246,7 +249,7 @@ func TestListen(t *testing.T) {
 			select {
 			case who := <-woken:
 				if !slices.Contains(want, who) {
-					t.Fatalf("%s was woken; want %v", who, want)
+					t.Fatalf("%q was woken; want %v", who, want)
 				}
 				got[who] = true
 			case <-time.After(patience):
@@ -260,10 +263,19 @@ func TestListen(t *testing.T) {
 			<-woken
 		}
 	}
-	stopA := a.Listen(name, wake("a"))
-	stopB := b.Listen(name, wake("b"))
-	expect("a", "b") // they hear
-	quiet()
+	listen := func(n *redisNode, lease string, long time.Duration) {
+		t.Helper()
+		p := nodewire.Place{Name: name, Lease: lease, Shared: true, For: long, TTL: time.Minute, Record: "{}"}
+		if _, err := n.Enqueue(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listeners := func(want string) {
+		t.Helper()
+		if got := f[0].do("zcard", "pawl:redlock:{"+name+"}"+listenersSuffix); got != want {
+			t.Errorf("%s listeners; want %s", got, want)
+		}
+	}
 	cycleOn := func(lease string) {
 		t.Helper()
 		if _, err := a.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute}); err != nil {
@@ -273,20 +285,21 @@ func TestListen(t *testing.T) {
 			t.Fatalf("End = %t, %v", had, err)
 		}
 	}
+	listen(a, "a", time.Minute)
+	listen(b, "b", time.Minute)
 	cycleOn("one")
 	expect("a", "b")
 	quiet()
-	stopA()
-	listeners := func() string { return f[0].do("scard", "pawl:redlock:{"+name+"}"+listenersSuffix) }
-	if !eventually(patience, func() bool { return listeners() == "1" }) {
-		t.Errorf("%s listeners; want one", listeners())
-	}
+	listen(a, "a", 0)
+	listen(b, "b", time.Minute)
+	listeners("1")
 	cycleOn("two")
 	expect("b")
 	f[0].restart() // it has forgotten its listeners
-	expect("b")
+	expect("")     // who waits looks
 	quiet()
 	fleet(f[:1]).oneByOne(t, opts)
+	listen(b, "b", time.Minute)
 	cycleOn("three")
 	expect("b")
 	quiet()
@@ -294,11 +307,12 @@ func TestListen(t *testing.T) {
 	// The last of several readers goes, the last writer gives up its wish.
 	share := func(lease string) {
 		t.Helper()
-		p := nodewire.Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute, Shared: true}
+		p := nodewire.Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute, Shared: true, Queued: true}
 		if v, err := a.Propose(t.Context(), p); err != nil || !v.Has {
 			t.Fatalf("Propose = %+v, %v", v, err)
 		}
 	}
+	listen(b, "b", time.Minute)
 	share("four")
 	share("five")
 	for i, lease := range []string{"four", "five"} {
@@ -314,16 +328,15 @@ func TestListen(t *testing.T) {
 	}
 	expect("b")
 	quiet()
+	listen(b, "b", time.Minute)
 	for _, long := range []time.Duration{time.Minute, 0} {
 		if _, err := a.Want(t.Context(), nodewire.Wish{Name: name, Who: "writer", For: long}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	expect("b")
-	stopB()
-	if !eventually(patience, func() bool { return listeners() == "0" }) {
-		t.Errorf("%s listeners; want none", listeners())
-	}
+	share("b") // it has what it waits for
+	listeners("0")
 }
 
 // TestOtherLibraries: a library that locks the same key with SET NX PX at a majority

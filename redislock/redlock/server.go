@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -34,8 +35,6 @@ var (
 	wantLua string
 	//go:embed lua/read.lua
 	readLua string
-	//go:embed lua/listen.lua
-	listenLua string
 	//go:embed lua/enqueue.lua
 	enqueueLua string
 	//go:embed lua/nodes.lua
@@ -50,7 +49,6 @@ const (
 	endScript
 	wantScript
 	readScript
-	listenScript
 	enqueueScript
 	nodesScript
 )
@@ -63,7 +61,6 @@ var scripts = []epoch.Script{
 	endScript:     {Text: commonLua + epoch.Whole(endLua, epoch.Each+stateLua), PerRequest: 2},
 	wantScript:    {Text: commonLua + stateLua + wantLua},
 	readScript:    {Text: commonLua + stateLua + readLua},
-	listenScript:  {Text: listenLua},
 	enqueueScript: {Text: commonLua + epoch.Whole(enqueueLua, stateLua), Grants: true},
 	nodesScript:   {Text: commonLua + nodesLua},
 }
@@ -88,18 +85,17 @@ type redisNode struct {
 	server *epoch.Server
 	router *cluster.Cluster // which is the server
 	layout *keys.Layout
-	roster *roster // nil of a node on its own, in tests
-	at     int     // its number there
-	ears   ears
-	silent bool // it did not answer in time at first
-	deaf   bool // it has left the last request unanswered: Close need not wait for it
+	roster *roster                                // nil of a node on its own, in tests
+	at     int                                    // its number there
+	told   atomic.Pointer[func(nodewire.Message)] // that of Tell; nil before it is called
+	silent bool                                   // it did not answer in time at first
+	deaf   bool                                   // it has left the last request unanswered: Close need not wait for it
 }
 
 var _ nodewire.Node = (*redisNode)(nil)
 
 func newRedisNode(client rueidis.Client, conf epoch.Config, layout *keys.Layout) *redisNode {
-	n := &redisNode{layout: layout, ears: ears{hearers: make(map[string]*hearer)}}
-	n.ears.ctx, n.ears.cancel = context.WithCancel(context.Background())
+	n := &redisNode{layout: layout}
 	conf.Layout, conf.Check, conf.Hear, conf.Opened = layout, checkLua, n.hear, n.heard
 	n.server = epoch.New(client, conf)
 	n.router = cluster.One(n.server)
@@ -191,8 +187,12 @@ func (n *redisNode) End(ctx context.Context, e nodewire.Ending) (had, next bool,
 func (n *redisNode) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, error) {
 	key := n.key(p.Name)
 	floor, mark, listeners, wishes := n.keysOf(key, p.Lease)
+	place := strconv.FormatUint(p.Place, 10)
+	if p.Shared {
+		place = "-"
+	}
 	reply, _, err := n.granting(ctx, enqueueScript, []string{n.server.EpochKey(), key, floor, mark, listeners, wishes},
-		[]string{"", p.Lease, strconv.FormatUint(p.Place, 10), strconv.FormatUint(p.Token, 10), strconv.Itoa(p.Seq), epoch.Millis(p.TTL), n.server.ID, p.Record, epoch.Millis(p.For)})
+		[]string{"", p.Lease, place, strconv.FormatUint(p.Token, 10), strconv.Itoa(p.Seq), epoch.Millis(p.TTL), n.server.ID, p.Record, epoch.Millis(p.For)})
 	if err != nil {
 		return nodewire.State{}, err
 	}
@@ -321,14 +321,10 @@ func independent(err error) error {
 
 // Close implements Node.
 func (n *redisNode) Close() error {
-	n.ears.mu.Lock() // no work begins after this, beside Wait
-	n.ears.cancel()
-	n.ears.mu.Unlock()
 	n.server.Hush()
 	if n.deaf && n.server.Ours() {
 		n.server.Drop(n.server.Made()) // rueidis would wait for a second. What was sent arrives all the same
 	}
 	n.server.Close()
-	n.ears.work.Wait()
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// A waiter for an exclusive lease is in the queues of all nodes. Its place is the
+// A waiter for an exclusive lease is in the queues of all nodes, and one for a shared lease is a
+// listener at all of them, which is only told that the name may be free. A place in the queue is the
 // largest token that it had seen when it came, so it is the same at all of them, whatever
 // the clocks say.
 //
@@ -54,7 +55,7 @@ func (t *turn) asks() int {
 	return len(t.sent) - 1
 }
 
-// told handles a message. The client gets an event as soon as a quorum has voted. If no quorum may vote, it gets one after
+// told handles a message, with d.mu held. The client gets an event as soon as a quorum has voted. If no quorum may vote, it gets one after
 // the other nodes have had the time to tell of the same release.
 func (t *turn) told(m nodewire.Message) {
 	d := t.l.d
@@ -80,6 +81,8 @@ func (t *turn) told(m nodewire.Message) {
 		t.tell(0)
 	case t.votes.n > 0:
 		t.tell(d.patience())
+	case t.l.req.Shared: // all readers are told, and ask at different times, before the writers
+		t.tell(d.pause(0, int(t.l.waiters.Load()), t.l.req.TTL))
 	default:
 		t.tell(d.round())
 	}

@@ -8,7 +8,6 @@ local s, z, channel = unpack(ARGV)
 local missing = {}
 local calls = {
   {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {'PTTL', s}, {'PEXPIRE', s, 1000},
-  {'SADD', z, 'x'}, {'SMEMBERS', z}, {'SCARD', z}, {'SREM', z, 'x'},
   {'ZADD', z, 1, 'x'}, {'ZCARD', z}, {'ZRANK', z, 'x'}, {'ZRANGE', z, 0, -1}, {'ZREMRANGEBYSCORE', z, 2, 2}, {'ZREM', z, 'x'},
   {'MGET', s}, {'DEL', s, z}, {'PUBLISH', channel, 'check'}, {'PUBSUB', 'NUMSUB', channel},
 }

@@ -24,10 +24,10 @@ end
 -- queued returns the key of the queue, beside that of the listeners.
 local function queued(listeners) return string.sub(listeners, 1, -10) .. 'waiters' end
 
--- dequeue takes a lease out of the queue, and reports whether it was there.
+-- dequeue takes a lease out of the queue, or from the listeners, and reports whether it was there.
 local function dequeue(listeners, lease)
   local queue = queued(listeners)
-  if redis.call('ZREM', queue, lease) == 0 then return false end
+  if redis.call('ZREM', queue, lease) + redis.call('ZREM', listeners, lease) == 0 then return false end
   redis.call('DEL', queue .. ':' .. lease)
   return true
 end

@@ -126,7 +126,7 @@ local function finish(lock, mark, listeners, wishes, floor, lease, token)
   if held ~= '1' then fail(floor, lease) end
   if not mine then
     -- It may have been told that the lock is free: so is the next one.
-    if waited and not value and #live == 0 then wake(lock, listeners, channel) end
+    if waited and not value and #live == 0 then wake(listeners, channel) end
     return {0}
   end
   local holder = news ~= '' and string.match(mine, '^%S+ (%S+)')
@@ -136,7 +136,7 @@ local function finish(lock, mark, listeners, wishes, floor, lease, token)
       local record, epoch = unpack(redis.call('MGET', floor, KEYS[1]), 1, 2)
       if hand(lock, listeners, wishes, floor, token, lease, record, epoch) then return {2} end
     end
-    wake(lock, listeners, channel)
+    wake(listeners, channel)
   end
   return {1}
 end

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- enqueue puts a waiter for an exclusive lock in the queue, or takes it out. This part
+-- enqueue puts a waiter for an exclusive lock in the queue, or one for a shared lock to the listeners, or takes it out. This part
 -- is the ordinary case: one lease has the lock, and everybody else is in the queue.
 -- Gets: now, beyond of guard.lua; common.lua. Its rest, state.lua.
 -- KEYS: epoch, lock, floor, what marks the lease as ended, listeners, wishes
--- ARGV: what the record of the set of nodes begins with, or ''; lease, place, token, number of the request, ttl ms, client, record, for how many ms that is remembered or 0
+-- ARGV: what the record of the set of nodes begins with, or ''; lease, place or - of a listener, token, number of the request, ttl ms, client, record, for how many ms that is remembered or 0
 -- Returns {1, how many are before the lease in the queue, and as add says}, or {-1}, {-5, ttl} or {-6, record} as propose does
 
 local epoch, lock, floor, mark, listeners, wishes = unpack(KEYS)
@@ -19,9 +19,10 @@ elseif not news and not owned(value, lease) then
   if strange then return {-6, strange} end
   if beyond(known, ttl) then return {-5, ttl} end
   -- Without memory for that the waiter looks.
-  local added = redis.pcall('ZADD', queue, place, lease)
+  local line = place == '-' and listeners or queue
+  local added = redis.pcall('ZADD', line, place == '-' and 0 or place, lease)
   if type(added) == 'number' then
-    redis.call('PEXPIRE', queue, PLACES)
+    redis.call('PEXPIRE', line, PLACES)
     redis.pcall('SET', queue .. ':' .. lease, client .. ' ' .. seq .. ' ' .. token .. ' ' .. ttl .. ' ' .. head .. ' ' .. record, 'PX', remember)
   elseif not string.find(added.err, 'OOM', 1, true) then
     return added

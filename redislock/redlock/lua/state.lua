@@ -42,7 +42,7 @@ local function add(reply, lock, value, live, most, floor, listeners, wishes, at)
   local from = math.max(1, #live - 2 * most + 1)
   local ms, wish = wished(wishes, at)
   for _, v in ipairs({value and 1 or (#live - from + 1) / 2, value and 0 or 1, floor or '',
-      redis.call('SCARD', listeners) + redis.call('ZCARD', queued(listeners)), wish, ms}) do
+      redis.call('ZCARD', listeners) + redis.call('ZCARD', queued(listeners)), wish, ms}) do
     reply[#reply + 1] = v
   end
   if value then
@@ -54,20 +54,21 @@ local function add(reply, lock, value, live, most, floor, listeners, wishes, at)
   return reply
 end
 
--- wake notifies the listeners, and the first waiter of the queue.
-local function wake(lock, listeners, channel)
+-- tell tells a waiter that the name may be free, and reports whether its client hears that.
+local function tell(queue, lease, channel)
+  local client, seq = string.match(redis.call('GET', queue .. ':' .. lease) or '', '^(%S+) (%d+) ')
+  return client and redis.call('PUBLISH', channel .. client, 'turn ' .. lease .. ' 0 ' .. seq .. ' -') > 0
+end
+
+-- wake tells the first waiter of the queue, and all listeners. Those whose clients are gone leave.
+local function wake(listeners, channel)
   local queue = queued(listeners)
   local lease = redis.call('ZRANGE', queue, 0, 0)[1]
-  while lease do
-    local client, seq = string.match(redis.call('GET', queue .. ':' .. lease) or '', '^(%S+) (%d+) ')
-    if client and redis.call('PUBLISH', channel .. client, 'turn ' .. lease .. ' 0 ' .. seq .. ' -') > 0 then break end
-    redis.call('ZREM', queue, lease)
-    redis.call('DEL', queue .. ':' .. lease)
+  while lease and not tell(queue, lease, channel) do
+    dequeue(listeners, lease)
     lease = redis.call('ZRANGE', queue, 0, 0)[1]
   end
-  for _, client in ipairs(redis.call('SMEMBERS', listeners)) do
-    if redis.call('PUBLISH', channel .. client, 'free ' .. lock) == 0 then
-      redis.call('SREM', listeners, client)
-    end
+  for _, listener in ipairs(redis.call('ZRANGE', listeners, 0, -1)) do
+    if not tell(queue, listener, channel) then dequeue(listeners, listener) end
   end
 end

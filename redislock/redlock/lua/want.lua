@@ -14,6 +14,6 @@ local live = scored(wishes, at)
 if tonumber(ms) > 0 then
   put(wishes, who, at + ms * 1000, live, at)
 elseif redis.call('ZREM', wishes, who) == 1 and wished(wishes, at) == 0 then
-  wake(lock, listeners, channel)
+  wake(listeners, channel)
 end
 return add({1}, lock, known[1], known[1] and {} or scored(lock, at), 16, known[2], listeners, wishes, at)
