@@ -15,22 +15,29 @@ import (
 
 // Examine implements driver.Store.
 func (d *store) Examine(ctx context.Context) []driver.Finding {
-	var found []driver.Finding
+	all := d.Nodes(ctx)
+	found := findings(all, d.quorum)
 	var servers []*epoch.Server
-	grant := 0
-	for i, s := range d.Nodes(ctx) {
-		f := driver.Finding{Check: "node", Server: s.Addr}
-		r, real := d.members[i].Node.(*redisNode)
-		if f.Level, f.Text, f.Do = s.finding(); f.Level == driver.Fine {
-			grant++
-		}
-		found = append(found, f)
-		if real && s.Err == nil {
+	for i, s := range all {
+		if r, real := d.members[i].Node.(*redisNode); real && s.Err == nil {
 			servers = append(servers, r.server)
 			found = append(found, d.tripTo(ctx, r)...)
 		}
 	}
-	return append(append(found, spare(grant, len(d.members), d.quorum)), epoch.Examine(ctx, servers)...)
+	return append(found, epoch.Examine(ctx, servers)...)
+}
+
+// findings tells which nodes grant leases, and whether they are enough.
+func findings(all []Status, quorum int) (found []driver.Finding) {
+	grant := 0
+	for _, s := range all {
+		f := driver.Finding{Check: "node", Server: s.Addr}
+		if f.Level, f.Text, f.Do = s.finding(); f.Level == driver.Fine {
+			grant++
+		}
+		found = append(found, f)
+	}
+	return append(found, spare(grant, len(all), quorum))
 }
 
 // whyDown tells why a node counts as down, and what to do.

@@ -26,16 +26,7 @@ func Examine(ctx context.Context, url string, opts *Options) ([]driver.Finding, 
 	if err != nil {
 		return nil, err
 	}
-	var found []driver.Finding
-	grant := 0
-	for _, s := range all {
-		f := driver.Finding{Check: "node", Server: s.Addr}
-		if f.Level, f.Text, f.Do = s.finding(); f.Level == driver.Fine {
-			grant++
-		}
-		found = append(found, f)
-	}
-	return append(found, spare(grant, len(all), quorum)), nil
+	return findings(all, quorum), nil
 }
 
 func overview(ctx context.Context, url string, opts *Options) ([]Status, int, error) {

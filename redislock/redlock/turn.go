@@ -55,7 +55,7 @@ func (t *turn) asks() int {
 	return len(t.sent) - 1
 }
 
-// told handles a message, with d.mu held. The client gets an event as soon as a quorum has voted. If no quorum may vote, it gets one after
+// told handles a message. The caller holds d.mu. The client gets an event as soon as a quorum has voted. If no quorum may vote, it gets one after
 // the other nodes have had the time to tell of the same release.
 func (t *turn) told(m nodewire.Message) {
 	d := t.l.d

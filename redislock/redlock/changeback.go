@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// abort closes the nodes once more, for what the old ones served, and opens these. Leases of the new set end meanwhile: a
+// quorum of the new nodes may have been open before some of them lost their data.
+func (c *change) abort(ctx context.Context) error {
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	latest := c.now
+	switch busy := c.underWay(latest.store); {
+	case c.now.self == "" || latest.gen > c.now.gen && !c.is(latest.set, c.to, c.quor[1]):
+		return fmt.Errorf("no change to these nodes is under way; the store's are %s", strings.Join(latest.addrs, ", "))
+	case !busy:
+		return errors.New("no change is under way")
+	}
+	after := entry{store: c.now.store, gen: max(latest.gen, c.now.gen+1) + 1, set: c.now.set, addrs: c.now.addrs}
+	right := func(e entry) bool { return e.next.equal(c.now.set) }
+	if latest.gen == c.now.gen && c.closedBefore(c.now) { // a change back that did not get to the end
+		after.gen = c.now.gen
+		right = func(e entry) bool { return e.gen < after.gen }
+	} else if err := c.closeBack(ctx, latest); err != nil {
+		return err
+	}
+	c.write(ctx, after, right)
+	if n := c.opened(after); n < c.quor[0] {
+		return fmt.Errorf("%w: %d of the old nodes are open again, and %d have to be: %s; run it again", driver.ErrUnavailable, n, c.quor[0], c.unheard(c.from))
+	}
+	c.Say("the store's nodes are " + strings.Join(after.addrs, ", ") + " as before")
+	return nil
+}
+
+// underWay finds what the old nodes served before the change, and reports whether nodes are closed at all.
+func (c *change) underWay(store string) (busy bool) {
+	now := entry{}
+	for _, e := range c.seen {
+		if e.founded() && e.store == store && c.is(e.set, c.from, c.quor[0]) && (e.gen > now.gen || now.self == "") {
+			now = e
+		}
+		busy = busy || e.state == isClosed
+	}
+	c.now = now
+	return busy
+}
+
+// closeBack closes the nodes for the old set until all leases have ended: so many that no quorum of the new set can open, and
+// all that are open for it. A client that reaches one of these only would tell nodes that lose their data to serve it.
+func (c *change) closeBack(ctx context.Context, latest entry) error {
+	back, need := c.now.set, len(c.to)-c.quor[1]+1
+	if latest.gen > c.now.gen && c.opened(latest) >= latest.set.quorum {
+		return errors.New("the new nodes are open already: to go back, change from the new ones to the old")
+	}
+	ahead := c.seen
+	over := func(e entry) bool { return e.gen <= latest.gen && (e.state == isOpen || !e.next.equal(back)) }
+	before := c.mark(ctx, back, over)
+	for a, e := range ahead {
+		if e.state == isOpen && e.store == c.now.store && !e.set.equal(back) && before[a] == "" && !c.Force {
+			return fmt.Errorf("%w: %s serves the new set, and has to know that the change is taken back: run it again. If it will not come back, and nobody else is changing the nodes: --force",
+				driver.ErrUnavailable, a)
+		}
+	}
+	if told := unchanged(c.to, before, before); told < need && !c.Force {
+		return fmt.Errorf("%w: %d of the new nodes have to know that the change is taken back, and %d do: %s; run it again. If these nodes will not come back, and nobody else is changing the nodes: --force",
+			driver.ErrUnavailable, need, told, c.unheard(c.to))
+	}
+	if err := c.wait(ctx, "closed "+strings.Join(c.now.addrs, ", ")); err != nil {
+		return err
+	}
+	if unchanged(c.to, before, c.mark(ctx, back, over)) < need && !c.Force {
+		return fmt.Errorf("%w: too few of the new nodes have stayed closed: %s; run it again", driver.ErrUnavailable, c.unheard(c.to))
+	}
+	return nil
+}
+
+// closedBefore reports whether nodes are closed of generations of the same set before this one only.
+func (c *change) closedBefore(now entry) bool {
+	for _, e := range c.seen {
+		if e.state == isClosed && e.store == now.store && (e.gen >= now.gen || !e.set.equal(now.set)) {
+			return false
+		}
+	}
+	return true
+}
