@@ -14,8 +14,8 @@ import (
 
 // A waiter for an exclusive lease is in the queues of all nodes, and one for a shared lease is a
 // listener at all of them, which is only told that the name may be free. A place in the queue is the
-// largest token that it had seen when it came, so it is the same at all of them, whatever
-// the clocks say.
+// largest token that the waiter had seen when it came, so it is the same at all of them,
+// whatever the clocks say.
 //
 // The release of a lease brings the token of the next one. A node that has the
 // released lock gives it, in the same step, to the first waiter of its queue, as if that
@@ -55,8 +55,8 @@ func (t *turn) asks() int {
 	return len(t.sent) - 1
 }
 
-// told handles a message. The caller holds d.mu. The client gets an event as soon as a quorum has voted. If no quorum may vote, it gets one after
-// the other nodes have had the time to tell of the same release.
+// told handles a message. The client gets an event as soon as a quorum has voted. If no quorum may vote, it gets one after
+// the other nodes have had the time to tell of the same release. The caller holds d.mu.
 func (t *turn) told(m nodewire.Message) {
 	d := t.l.d
 	t.mu.Lock()
