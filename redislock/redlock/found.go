@@ -206,10 +206,12 @@ func (n *redisNode) granting(ctx context.Context, script int, keys, args []strin
 	if n.roster == nil {
 		return n.run(ctx, script, keys, args)
 	}
+	looked := false // before the client is refused: another one may just have founded the store
 	for range 4 {
 		head, fix, err := n.roster.ready(n.at)
 		switch {
-		case err != nil && n.roster.stale(n.at):
+		case err != nil && (n.roster.stale(n.at) || !looked && errors.Is(err, driver.ErrDisagree)):
+			looked = true
 			if _, err := n.record(ctx, "", entry{}, 0); err != nil {
 				return nil, "", err
 			}

@@ -182,6 +182,31 @@ func TestTwoSpellings(t *testing.T) {
 	}
 }
 
+// TestRefusedTooSoon: a client has just seen nodes without a record, which another client, with other addresses, has led on
+// since then. It is not refused for that.
+func TestRefusedTooSoon(t *testing.T) {
+	t.Parallel()
+	opts := withMaxTTL(5 * time.Second)
+	f := startFleet(t, 3, opts)
+	d := openDriver(t, f.url(), opts)
+	other := openDriver(t, strings.ReplaceAll(f.url(), "127.0.0.1", "localhost"), opts)
+	g, err := other.Acquire(t.Context(), lasting("another", 5*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.members[1].Node.(*redisNode).record(t.Context(), "", entry{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	d.roster.learn(0, entry{})
+	d.roster.learn(2, entry{})
+	if _, err := d.TryAcquire(t.Context(), lasting("job", 5*time.Second)); err != nil {
+		t.Error(err)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFirstUse: two clients with different nodes use them first, at the same time. One of them at most gets anything.
 func TestFirstUse(t *testing.T) {
 	t.Parallel()
