@@ -100,51 +100,6 @@ func TestClusterFailover(t *testing.T) {
 	}
 }
 
-// TestClusterFailback: a master is replaced by a replica that lacks a lease, becomes the
-// replica of that, and then the master again, all in one run, while nobody uses the slot.
-func TestClusterFailback(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t, 1, "--enable-debug-command", "yes")
-	master, replica := c.masters[0], c.replicas[0]
-	opts := clusterOptions(20 * time.Second)
-	c.bless(opts)
-	a, b := open(t, c.url(), opts), open(t, c.url(), opts)
-	name := c.nameOn(0, "lost")
-	lost := take(t, a, requestFor(name, opts.TTL))
-	if _, err := b.TryAcquire(t.Context(), requestFor(name, opts.TTL)); !errors.Is(err, driver.ErrHeld) { // so b knows the slot
-		t.Fatal(err)
-	}
-	c.must(replica, "config", "set", "replica-read-only", "no")
-	c.awaitReplica()
-	c.must(replica, "flushall")
-	c.bless(opts) // the replica has the records of the epochs, and those of its master
-	c.awaitReplica()
-	master.stop()
-	isMaster := func(r *redis) func() bool {
-		return func() bool { return epoch.ParseInfo(r.do("info", "replication"))["role"] == "master" }
-	}
-	took := inTime(3*patience, isMaster(replica))
-	c.must(replica, "debug", "change-repl-id") // so that the master takes all of its data
-	master.cont()
-	if !took || !inTime(3*patience, func() bool {
-		return epoch.ParseInfo(master.do("info", "replication"))["master_link_status"] == "up"
-	}) {
-		t.Fatal("the replica does not take over")
-	}
-	c.must(master, "cluster", "failover", "takeover")
-	if !inTime(3*patience, isMaster(master)) {
-		t.Fatal("the master does not take over again")
-	}
-	if out := master.do("get", lockKey(defaultPrefix, name)); out != "" {
-		t.Fatalf("the lock is %q; want it forgotten", out)
-	}
-	got := wait(t, master, b, requestFor(name, opts.TTL))
-	release(t, got.granted(opts.MaxTTL+patience))
-	if early := lost.Since().Add(opts.TTL - driver.Drift(opts.TTL)).Sub(got.at); early > 0 {
-		t.Errorf("the name was granted %v before the deadline of the lease that was lost", early)
-	}
-}
-
 // TestClusterWaitReplicas: WaitReplicas also works while a slot is moving, where no new
 // key can be written.
 func TestClusterWaitReplicas(t *testing.T) {

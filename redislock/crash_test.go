@@ -6,48 +6,11 @@ package redislock
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
-
-// TestKeysDoNotLeak: what is left of names that are not used any more ends by
-// itself.
-func TestKeysDoNotLeak(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	a, b := openLong(t, r), openLong(t, r)
-	for i := range 100 {
-		name := fmt.Sprint("customer/", i)
-		g := take(t, a, long(name))
-		w := wait(t, r, b, long(name))
-		if i%2 == 0 {
-			w.cancel()
-			<-w.done
-			if w.grant != nil {
-				w.grant.Release(t.Context())
-			}
-		}
-		release(t, g)
-		if i%2 != 0 {
-			release(t, w.granted(patience))
-		}
-	}
-	// All but the record of the epoch, and its seal, which there are once.
-	info := epoch.ParseInfo(r.do("info", "keyspace"))["db0"]
-	var keys, expires int
-	if _, err := fmt.Sscanf(info, "keys=%d,expires=%d", &keys, &expires); err != nil || keys-expires != 2 {
-		t.Errorf("the server has %q; want two keys that do not expire", info)
-	}
-	// A request that was given up while it was under way leaves a key of its own.
-	if word := len(strings.Fields(r.do("keys", "*"+endedSuffix+"*"))); keys-word > 102 {
-		t.Errorf("%d keys, %d of them of ended leases, for 100 names that nobody holds; want their tokens only", keys, word)
-	}
-}
 
 // TestFairness: participants that want the same name all the time get it from the server
 // equally often, for at most three requests each time.

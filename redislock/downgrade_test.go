@@ -5,7 +5,6 @@
 package redislock
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -90,24 +89,5 @@ func TestDowngradeAdmits(t *testing.T) {
 	ref := driver.Ref{Name: req.Name, Lease: req.Lease, Shared: true, Handle: ans.Handle}
 	if found, err := waits.End(t.Context(), ref, driver.End{}); err != nil || !found {
 		t.Errorf("End = %v, %v; want that the reader had the lock", found, err)
-	}
-}
-
-// TestDowngradeOfALostLease: once Downgrade has said that the lease is lost, so does all
-// else.
-func TestDowngradeOfALostLease(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	s := openLong(t, r)
-	g := take(t, s, long("deploy"))
-	r.do("del", lockKey(defaultPrefix, "deploy"))
-	if _, err := g.Downgrade(t.Context(), reading(long("deploy"))); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Downgrade = %v; want ErrLost", err)
-	}
-	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Renew = %v; want ErrLost", err)
-	}
-	if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Release = %v; want ErrLost", err)
 	}
 }

@@ -169,29 +169,6 @@ func TestEfficiencyLostReply(t *testing.T) {
 	}
 }
 
-// TestEfficiencyLate: what a stopped server finds when it goes on is undone by the
-// release behind it.
-func TestEfficiencyLate(t *testing.T) {
-	t.Parallel()
-	r := startServer(t)
-	locks, err := Open(t.Context(), r.url(), efficiently())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	b := openPlain(t, r.url(), efficiently())
-	r.stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if l, err := locks.TryAcquire(ctx, "deploy", pawl.TTL(time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("TryAcquire = %v, %v; want the context's error", l, err)
-	}
-	r.cont()
-	if !eventually(patience, func() bool { _, err := b.TryAcquire(t.Context(), long("deploy")); return err == nil }) {
-		t.Error("what was given up holds the name")
-	}
-}
-
 // TestEfficiencyRefused: options that make no sense in this mode.
 func TestEfficiencyRefused(t *testing.T) {
 	t.Parallel()

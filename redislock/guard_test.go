@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -276,24 +275,6 @@ func TestNoNeedlessWait(t *testing.T) {
 	}
 }
 
-// TestJustStarted: a new server makes its first client wait for the rest of MaxTTL.
-func TestJustStarted(t *testing.T) {
-	t.Parallel()
-	r := startServer(t)
-	began := driver.Now()
-	s := open(t, r.url(), testOptions())
-	if _, err := s.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
-	}
-	g, err := s.Acquire(t.Context(), request("deploy"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := g.Since().Sub(began); d < testMaxTTL/2 || d > testMaxTTL+1500*time.Millisecond {
-		t.Errorf("the first lease came after %v; want about %v", d, testMaxTTL)
-	}
-}
-
 // TestLongestTTL: on a server that nobody has used before, and that may have forgotten leases, the
 // longest MaxTTL of those that come first counts.
 func TestLongestTTL(t *testing.T) {
@@ -341,48 +322,5 @@ func TestScriptFlush(t *testing.T) {
 		}
 		r.do("script", "flush")
 		take(t, s, long(rand.Text()))
-	}
-}
-
-// TestWaitingInQuarantine: a call that gives up is told that it has waited for the end of
-// the quarantine.
-func TestWaitingInQuarantine(t *testing.T) {
-	t.Parallel()
-	opts := testOptions()
-	opts.MaxTTL = time.Minute
-	c, err := Open(t.Context(), startServer(t).url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	var closed *pawl.ClosedError
-	if !eventually(20*time.Second, func() bool { // a call that gives up asks, but does not wait for a busy machine
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err = c.Acquire(ctx, "deploy")
-		return !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &closed)
-	}) || closed == nil {
-		t.Fatalf("Acquire = %v; want the end of the context, and a *ClosedError", err)
-	}
-	if closed.Left <= 0 || closed.Left > opts.MaxTTL || closed.MaxTTL != opts.MaxTTL {
-		t.Errorf("it says %v of %v; want up to %v", closed.Left, closed.MaxTTL, opts.MaxTTL)
-	}
-}
-
-// TestQuarantineIsTold: in one line with the time that is left.
-func TestQuarantineIsTold(t *testing.T) {
-	t.Parallel()
-	r := startServer(t)
-	opts := testOptions()
-	var log servers.Output
-	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	c, err := Open(t.Context(), r.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	eventually(patience, func() bool { return log.String() != "" })
-	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "left=") {
-		t.Errorf("the log says:\n%swant one line with the time that is left", text)
 	}
 }

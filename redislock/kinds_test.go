@@ -7,7 +7,6 @@ package redislock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -213,38 +212,6 @@ func TestRenewalBesideASuccessor(t *testing.T) {
 		t.Errorf("Renew beside a successor = %v; want ErrLost", err)
 	}
 	release(t, writer)
-}
-
-// TestTwoCounts: of two clients that ask for different numbers of slots at once, one
-// gets its slot, and the error of the other has both numbers.
-func TestTwoCounts(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	a, b := openLong(t, r), openLong(t, r)
-	for i := range 20 {
-		name := fmt.Sprint("crawl", i)
-		type result struct {
-			g   *participant.Lease
-			err error
-			n   int
-		}
-		results := make(chan result, 2)
-		for n, s := range map[int]*party{2: a, 3: b} {
-			go func() {
-				g, err := s.Acquire(t.Context(), slot(long(name), n))
-				results <- result{g, err, n}
-			}()
-		}
-		one, two := <-results, <-results
-		if one.err != nil {
-			one, two = two, one
-		}
-		var slots *driver.SlotsError
-		if one.err != nil || !errors.As(two.err, &slots) || slots.Held != one.n || slots.Wanted != two.n {
-			t.Fatalf("%d slots: %v, %d slots: %v; want a grant and a *SlotsError", one.n, one.err, two.n, two.err)
-		}
-		release(t, one.g)
-	}
 }
 
 // TestReadersWithoutMemory: a server that has no memory left takes shared leases back, lets the next

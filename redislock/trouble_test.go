@@ -181,43 +181,6 @@ func adminOf(t *testing.T, r *redis) func(line string) string {
 	}
 }
 
-// TestRefusedFromTheBeginning: the first answer that a client gets is a refusal that passes. Its observer is told why, a
-// call whose context ends says it, and one that waits gets the lock.
-func TestRefusedFromTheBeginning(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	r.do("config", "set", "maxmemory", "1")
-	opts, told := longOptions(), make(chan pawl.Event, 1)
-	opts.Observer.Refused = func(e pawl.Event) { told <- e }
-	c, err := Open(t.Context(), r.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	waiting := acquiring(t, r, c, 0)
-	select {
-	case e := <-told:
-		if e.Err == nil || !strings.Contains(e.Err.Error(), "maxmemory") {
-			t.Errorf("the observer is told %v; want that there is no memory", e.Err)
-		}
-	case <-waiting:
-		t.Fatal("Acquire has ended")
-	case <-time.After(patience):
-		t.Fatal("the observer is told nothing")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if _, err := c.Acquire(ctx, "other"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "maxmemory") {
-		t.Errorf("Acquire = %v; want the end of the context, and that there is no memory", err)
-	}
-	r.do("config", "set", "maxmemory", "0")
-	select {
-	case <-waiting:
-	case <-time.After(patience):
-		t.Error("the waiter does not get the lock")
-	}
-}
-
 // TestLoading: a server that is loading its data is not taken for one that is down, and
 // a waiter gets the lock when it has loaded.
 func TestLoading(t *testing.T) {

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -100,49 +98,4 @@ func TestKazoo(t *testing.T) {
 		let()
 		release(t, w.granted(t))
 	}
-}
-
-// TestOtherGoLocks: so do locks of package zk itself, which are named as Curator's.
-func TestOtherGoLocks(t *testing.T) {
-	t.Parallel()
-	s := sharedServer(t)
-	const ttl = time.Minute
-	d := openURL(t, s.url(), ttl)
-	conn, _, err := zk.Connect([]string{s.Addr}, ttl, zk.WithLogger(silent{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	const name = "curators"
-	g := take(t, d, request(name, ttl))
-	lock := zk.NewLock(conn, d.wire.dir(name), zk.WorldACL(zk.PermAll))
-	locked := make(chan error, 1)
-	go func() { locked <- lock.Lock() }()
-	if !eventually(patience, func() bool { return len(childrenOf(t, d, name)) == 2 }) {
-		t.Fatal("the other does not come into the queue")
-	}
-	w := wait(t, d, request(name, ttl))
-	select {
-	case <-locked:
-		t.Error("the other got the lock while we had it")
-	default:
-	}
-	release(t, g)
-	select {
-	case err := <-locked:
-		if err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(patience):
-		t.Fatal("the other does not get the lock")
-	}
-	select {
-	case <-w.done:
-		t.Error("we got the lock while the other had it")
-	default:
-	}
-	if err := lock.Unlock(); err != nil {
-		t.Fatal(err)
-	}
-	release(t, w.granted(t))
 }

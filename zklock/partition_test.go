@@ -196,39 +196,3 @@ func TestLateNews(t *testing.T) {
 		t.Error("the session has never ended early: this test sees nothing")
 	}
 }
-
-// TestStoppedMajority: all servers but the follower that the holder is connected to
-// are stopped, and go on when its session should have ended. The follower answers
-// all the time. The lease has ended before the next one begins.
-func TestStoppedMajority(t *testing.T) {
-	t.Parallel()
-	e, name := useEnsemble(t)
-	const ttl = 2 * time.Second
-	leader := e.leader(t)
-	follower := (leader + 1) % 3
-	others := []*server{e.servers[leader], e.servers[(leader+2)%3]}
-	a := clientOf(t, openURL(t, e.url(follower), ttl).wire, ttl)
-	b := openURL(t, e.url(leader, (leader+2)%3), ttl)
-	held, err := a.Acquire(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := wait(t, b, request(name, 20*time.Second))
-	for _, s := range others {
-		s.Stop()
-	}
-	select {
-	case <-held.Done():
-	case <-time.After(patience):
-		t.Error("the lease is trusted on although no majority has confirmed it")
-	}
-	time.Sleep(2 * time.Second)
-	for _, s := range others {
-		s.Cont()
-	}
-	release(t, w.granted(t))
-	if err := held.Err(); err == nil {
-		t.Error("the lease was trusted when the next one began")
-	}
-	held.Release(t.Context())
-}

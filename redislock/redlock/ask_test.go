@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -167,36 +166,6 @@ func TestOutageThatLooksHeld(t *testing.T) {
 			t.Errorf("it was told after %v; want a TTL of %v", took, ttl)
 		}
 	})
-}
-
-// TestOutageWhileWaiting: a waiter goes on, but gets an error when it lasts longer than
-// the TTL.
-func TestOutageWhileWaiting(t *testing.T) {
-	for _, long := range []time.Duration{5 * time.Second, time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
-			all := masters(3)
-			d := start(t, all, nil)
-			others(all, "other")
-			var outage sync.WaitGroup
-			outage.Go(func() {
-				time.Sleep(time.Second)
-				for _, m := range all[:2] {
-					m.set(always(fault{refused: true}))
-				}
-				time.Sleep(long)
-				for _, m := range all {
-					m.set(nil)
-					m.End(context.Background(), nodewire.Ending{Name: name, Lease: "other"})
-				}
-			})
-			req := request()
-			_, err := d.Acquire(t.Context(), req)
-			if short := long < req.TTL; short && err != nil || !short && !errors.Is(err, driver.ErrUnavailable) {
-				t.Errorf("Acquire during an outage of %v, with a TTL of %v = %v", long, req.TTL, err)
-			}
-			outage.Wait()
-		})
-	}
 }
 
 func TestOneServerVotesOnce(t *testing.T) {

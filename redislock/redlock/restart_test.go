@@ -12,17 +12,18 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// TestForgetfulNode: client 1 holds A, B and C; C restarts empty; client 2 must not
+// TestForgetfulNode: client 1 holds or shares A, B and C; C restarts empty; client 2 must not
 // get C, D and E. Without quarantine it does.
 func TestForgetfulNode(t *testing.T) {
-	for _, quarantine := range []bool{true, false} {
+	for i := range 4 {
+		quarantine, get := i%2 == 0, []func(*testing.T, *store) *grant{try, tryShared}[i/2]
 		synctest.Test(t, func(t *testing.T) {
 			all := masters(5)
 			client1, client2 := start(t, all, nil), start(t, all, nil)
 			for _, m := range all[3:] {
 				m.set(always(fault{refused: true}))
 			}
-			g := try(t, client1)
+			g := get(t, client1)
 			all[2].restart(quarantine)
 			for _, m := range all[3:] {
 				m.set(nil)

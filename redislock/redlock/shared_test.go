@@ -89,35 +89,6 @@ func TestReadersAndWriters(t *testing.T) {
 	})
 }
 
-// TestForgetfulNodeOfReaders: a reader holds A, B and C; C restarts empty; a writer
-// must not get C, D and E. Without quarantine it does.
-func TestForgetfulNodeOfReaders(t *testing.T) {
-	for _, quarantine := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			all := masters(5)
-			client1, client2 := start(t, all, nil), start(t, all, nil)
-			for _, m := range all[3:] {
-				m.set(always(fault{refused: true}))
-			}
-			g := tryShared(t, client1)
-			all[2].restart(quarantine)
-			for i, m := range all {
-				m.set(nil)
-				if i < 2 {
-					m.set(always(fault{refused: true}))
-				}
-			}
-			second, err := client2.TryAcquire(t.Context(), request())
-			switch {
-			case quarantine && err == nil:
-				t.Errorf("a writer has token %d while the reader with token %d is trusted", second.Token(), g.token)
-			case !quarantine && err != nil:
-				t.Errorf("TryAcquire without quarantine = %v; this test cannot fail", err)
-			}
-		})
-	}
-}
-
 // TestReadersHeal: a node that has lost its readers gets back those too that have not
 // the largest token, but none that a writer has overtaken.
 func TestReadersHeal(t *testing.T) {
