@@ -5,24 +5,19 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
-	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock"
 )
 
-func init() { programs["candidate"], programs["subject"] = candidate, subject }
+func init() { programs["subject"] = subject }
 
 // reign is what a leader has written down of one term: it led from first to last
 // for certain, on the clock that all processes of the machine share. So two
@@ -104,37 +99,6 @@ func disorder(all []reign) (wrong []string) {
 	return wrong
 }
 
-// candidate is a process that stands for election until it is killed:
-//
-//	candidate STORE TTL DIARY [cut|blind]
-//
-// With cut no renewal reaches the store (Redis only), and with blind it does not
-// look at the time either.
-func candidate() {
-	ttl, err := time.ParseDuration(os.Args[2])
-	var locks *pawl.Client
-	if err == nil {
-		opts := &pawl.Options{TTL: ttl}
-		if len(os.Args) > 4 {
-			locks, err = openCut(os.Args[1], os.Args[4] == "blind", opts)
-		} else {
-			var s *stores.Store
-			if s, err = stores.Open(os.Args[1], time.Minute, opts, true); err == nil {
-				locks = s.Client
-			}
-		}
-	}
-	if err == nil {
-		d := openDiary(os.Args[3])
-		err = locks.Elect(context.Background(), "boss", func(_ context.Context, lease *pawl.Lease) error {
-			d.lead(uint64(lease.Token()), func() bool { return lease.Err() == nil })
-			return nil
-		})
-	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
-}
-
 // subject is a command that "pawl elect" runs: subject DIARY.
 func subject() {
 	token, err := strconv.ParseUint(os.Getenv("PAWL_TOKEN"), 10, 64)
@@ -144,41 +108,15 @@ func subject() {
 	openDiary(os.Args[1]+"-"+strconv.Itoa(os.Getpid())).lead(token, func() bool { return true })
 }
 
-func openCut(url string, blind bool, opts *pawl.Options) (*pawl.Client, error) {
-	d, err := redislock.NewStore(context.Background(), url, &redislock.Options{Options: *opts})
-	if err != nil {
-		return nil, err
-	}
-	return pawl.New(&cutOff{d, blind}, opts)
-}
-
-// cutOff is a store that renewals do not reach, and of which nothing is heard.
-type cutOff struct {
-	driver.Store
-	blind bool
-}
-
-func (d *cutOff) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
-	ans, err := d.Store.Ask(ctx, req)
-	return d.changed(ans), err
-}
-
-func (d *cutOff) Listen(f func(driver.Event)) {
-	d.Store.Listen(func(e driver.Event) {
-		if e.Kind == driver.Granted || e.Kind == driver.Look {
-			e.Grant = d.changed(e.Grant)
-			f(e)
+// TestDisorder shows that elections can fail.
+func TestDisorder(t *testing.T) {
+	one := reign{"one", 1, 10, 20}
+	for _, c := range []struct {
+		next  reign
+		wrong int
+	}{{reign{"two", 2, 21, 30}, 0}, {reign{"two", 2, 20, 30}, 1}, {reign{"two", 1, 21, 30}, 1}, {reign{"two", 1, 15, 16}, 2}} {
+		if got := disorder([]reign{one, c.next}); len(got) != c.wrong {
+			t.Errorf("%v, %v: found %q; want %d faults", one, c.next, got, c.wrong)
 		}
-	})
-}
-
-func (d *cutOff) changed(ans driver.Answer) driver.Answer {
-	if d.blind && ans.Token > 0 {
-		ans.Since = driver.Now().Add(time.Hour) // so that the trust does not end
 	}
-	return ans
-}
-
-func (d *cutOff) Renew(context.Context, driver.Ref, time.Duration) (driver.Renewal, error) {
-	return driver.Renewal{}, driver.ErrUnavailable
 }
