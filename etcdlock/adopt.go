@@ -73,7 +73,7 @@ func (s *store) endOther(ctx context.Context, ref driver.Ref) (found bool, err e
 func (s *store) remove(ctx context.Context, e entry, also ...clientv3.Op) (bool, error) {
 	key := string(e.kv.Key)
 	ops := []clientv3.Op{clientv3.OpDelete(key)}
-	if e.kind != "" { // the other library does not listen
+	if e.kind != "" && e.kv.Lease != 0 { // or it is no client's that listens, and nothing would end the news
 		ops = append(append(ops, clientv3.OpDelete(s.mark(e.record.Client, e.named))), also...)
 	}
 	rctx, cancel := s.request(ctx)

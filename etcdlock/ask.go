@@ -39,7 +39,8 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 		}
 		s.disown(l, errGone)
 		if again { // an earlier request may be carried out yet, and nobody knows of it then
-			s.background(func() { _ = l.revoke(s.ctx) })
+			gone := l // the next round sets l
+			s.background(func() { _ = gone.revoke(s.ctx) })
 		} else if l.fresh {
 			return ans, &driver.Failure{Err: fmt.Errorf("the request took longer than its TTL of %v: use a longer TTL", req.TTL), Passing: true}
 		}

@@ -49,3 +49,43 @@ func TestJoinedBlindly(t *testing.T) {
 	undo(t, s, req, ans)
 	release(t, g)
 }
+
+// TestPlaceIsGone: a waiter whose key was deleted goes to the end of the queue. What undoes its first request ends the etcd
+// lease of that one, and not of the next, which may have a spare and hold the name by then.
+func TestPlaceIsGone(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	holder, s := openStore(t, m.url()), openStore(t, m.url())
+	g := take(t, holder, request("deploy"))
+	req := request("deploy")
+	req.Queue = true
+	ans, err := s.Ask(t.Context(), req)
+	if err != nil || ans.Granted {
+		t.Fatalf("Ask = %+v, %v; want that it is in the queue", ans, err)
+	}
+	first := ans.Handle.(*lease)
+	first.sight.close()
+	if _, err := holder.client.Delete(t.Context(), first.key); err != nil {
+		t.Fatal(err)
+	}
+	release(t, g)
+	release(t, take(t, s, request("spare"))) // the next attempt needs no round trip for an etcd lease
+	req.Handle = first
+	if ans, err = s.Ask(t.Context(), req); err != nil || !ans.Granted {
+		t.Fatalf("Ask = %+v, %v; want the name, which is free", ans, err)
+	}
+	left := func(l *lease) int64 {
+		resp, err := holder.client.TimeToLive(t.Context(), l.named)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.TTL
+	}
+	if !eventually(patience, func() bool { return left(first) < 0 || left(ans.Handle.(*lease)) < 0 }) {
+		t.Error("no etcd lease is revoked")
+	}
+	if left(ans.Handle.(*lease)) < 0 {
+		t.Error("the etcd lease of the lease that has the name is revoked")
+	}
+	undo(t, s, req, ans)
+}
