@@ -273,7 +273,7 @@ func TestErrors(t *testing.T) {
 		{"redis://:s3cret@host/?ttl=5s", "set Options.TTL in Go, or --ttl"},
 		{"redis://:s3cret@h1:6379,h2:6379", "?addr="},
 		{"redis://:s3cret@host/?prefix={", "braces"},
-		{"redis://:s3cret@host/?max_ttl=1ms", "too short"},
+		{"redis://:s3cret@host/?max_ttl=1ms", "use at least 10ms"},
 		{"redis://" + replica.Addr + "?addr=" + replica.Addr, "master_set"},
 		{"redis://:s3cret@" + drivertest.FreeAddr(t) + "?master_set=x", "is the server running"},
 		{"redis://host/?password_file=/no/such", "no such file"},
