@@ -81,14 +81,6 @@ func (b *breakArgs) check(store string) error {
 	return nil
 }
 
-// breakJSON is what break prints.
-type breakJSON struct {
-	Schema int      `json:"schema"`
-	Store  string   `json:"store"`
-	Name   string   `json:"name"`
-	Broken []string `json:"broken"` // lease ids; empty if what was there has ended by itself
-}
-
 func breakLease(a *cli.App, ctx context.Context, b *breakArgs) error {
 	if err := b.check(a.Store); err != nil {
 		return err
@@ -104,7 +96,7 @@ func breakLease(a *cli.App, ctx context.Context, b *breakArgs) error {
 	if err != nil {
 		return err
 	}
-	out := breakJSON{report.Schema, s.URL.String(), b.name, []string{}}
+	out := report.Broken{Schema: report.Schema, Store: s.URL.String(), Name: b.name, Broken: []string{}}
 	for _, id := range leases {
 		err := s.Break(ctx, b.name, id, b.why)
 		if b.force && (errors.Is(err, pawl.ErrReleased) || kept(infoOf(err), id) != nil) {

@@ -65,6 +65,14 @@ type Hold struct {
 	Lease string `json:"lease"`
 }
 
+// Broken is what a break has done.
+type Broken struct {
+	Schema int      `json:"schema"`
+	Store  string   `json:"store"`
+	Name   string   `json:"name"`
+	Broken []string `json:"broken"` // lease ids; empty if what was there has ended by itself
+}
+
 // State is how a store is.
 type State struct {
 	MaxTTL string    `json:"max_ttl,omitempty"` // empty: nobody has set it

@@ -23,14 +23,6 @@ type breakRequest struct {
 	Why   string `json:"why"`
 }
 
-// breakJSON is what it answers.
-type breakJSON struct {
-	Schema int      `json:"schema"`
-	Store  string   `json:"store"`
-	Name   string   `json:"name"`
-	Broken []string `json:"broken"`
-}
-
 const maxBody = 32 << 10 // bytes
 
 // breakWait limits the wait for a holder to release the lock, where only the holder can.
@@ -58,7 +50,7 @@ func (s *Server) breakLease(w http.ResponseWriter, r *http.Request) {
 		refuse(w, code, strings.TrimPrefix(err.Error(), "pawl: "))
 		return
 	}
-	replyJSON(w, breakJSON{report.Schema, b.Store, b.Name, []string{b.Lease}})
+	replyJSON(w, report.Broken{Schema: report.Schema, Store: b.Store, Name: b.Name, Broken: []string{b.Lease}})
 }
 
 func (s *Server) doBreak(ctx context.Context, b *breakRequest) (code int, err error) {

@@ -113,7 +113,7 @@ func TestSchema(t *testing.T) {
 		{storeJSON{}, store + " locks"},
 		{message{}, "schema all break now stores spans"},
 		{breakRequest{}, "store name lease why"},
-		{breakJSON{}, "schema store name broken"},
+		{report.Broken{}, "schema store name broken"},
 		{change{}, store + " locks gone deadlocks often"},
 		{history.Span{}, span},
 		{report.Lock{}, "name held token holders waiters"},
