@@ -25,14 +25,12 @@ import (
 type efficient struct{ *store }
 
 var (
-	//go:embed lua/efficient_extend.lua
-	extendEfficientLua string
-	//go:embed lua/efficient_release.lua
-	releaseEfficientLua string
+	//go:embed lua/efficient_keep.lua
+	keepEfficientLua string
 	//go:embed lua/efficient_break.lua
 	breakEfficientLua string
 
-	extendEfficient, releaseEfficient, breakEfficient = newUnbound(extendEfficientLua), newUnbound(releaseEfficientLua), newUnbound(breakEfficientLua)
+	keepEfficient, breakEfficient = newUnbound(keepEfficientLua), newUnbound(breakEfficientLua)
 )
 
 // unbound is a script that is the same for all runs of all servers.
@@ -91,7 +89,7 @@ func (e efficient) Ask(ctx context.Context, req *driver.Request) (driver.Answer,
 	if set.Error() == nil {
 		return driver.Answer{Granted: true, Since: since}, nil
 	}
-	reply, since, fail := e.run(ctx, extendEfficient, []string{key}, req.Lease, epoch.Millis(req.TTL))
+	reply, since, fail := e.run(ctx, keepEfficient, []string{key}, req.Lease, epoch.Millis(req.TTL))
 	if fail != nil {
 		return driver.Answer{}, fail
 	}
@@ -125,7 +123,7 @@ func (e efficient) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (
 		return driver.Renewal{}, &driver.Failure{Err: err, Lasting: true}
 	}
 	key := e.layout.Lock(l.Name)
-	reply, since, fail := e.run(ctx, extendEfficient, []string{key}, l.Lease, epoch.Millis(ttl))
+	reply, since, fail := e.run(ctx, keepEfficient, []string{key}, l.Lease, epoch.Millis(ttl))
 	switch {
 	case fail != nil:
 		return driver.Renewal{}, fail
@@ -156,7 +154,7 @@ func (e efficient) broken(ctx context.Context, key, lease string) (news string) 
 
 // End implements driver.Store. It is sent behind the request that it undoes, on the same connection unless that was lost.
 func (e efficient) End(ctx context.Context, l driver.Ref, _ driver.End) (found bool, err error) {
-	reply, _, fail := e.run(ctx, releaseEfficient, []string{e.layout.Lock(l.Name)}, l.Lease)
+	reply, _, fail := e.run(ctx, keepEfficient, []string{e.layout.Lock(l.Name)}, l.Lease, "0")
 	if fail != nil {
 		return false, fail
 	}
