@@ -3,16 +3,11 @@
 package adapttest
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -23,7 +18,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/adapt"
-	"github.com/pawl-go/pawl/filelock"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -32,47 +26,22 @@ var (
 	_ lock.SessionLocker = (*adapt.GooseLocker)(nil)
 )
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("PAWL_TEST_MIGRATE"); dir != "" {
-		if err := migrate(dir, os.Getenv("PAWL_TEST_LOCKER")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
 // The second migration is not one that can be carried out twice.
 var migrations = fstest.MapFS{
 	"00001_accounts.sql": {Data: []byte("-- +goose Up\nCREATE TABLE accounts (id INTEGER, balance INTEGER);\nINSERT INTO accounts VALUES (1, 100);\n")},
 }
 
-// migrate is one process that starts with a new version of the program. Its second
-// migration says on standard output that it has begun, and goes on when there is
-// a line on standard input.
-func migrate(dir, locker string) error {
+// migrator returns a provider of goose, as of one process, with a second migration. How is what it locks with.
+func migrator(t *testing.T, dir, how string, locks *pawl.Client, second *goose.GoFunc) *goose.Provider {
+	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "accounts.db")+"?_pragma=busy_timeout(30000)")
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	defer db.Close()
-	locks, err := filelock.Open(filepath.Join(dir, "locks"), nil)
-	if err != nil {
-		return err
-	}
-	defer locks.Close()
-	bonus := goose.NewGoMigration(2, &goose.GoFunc{RunDB: func(ctx context.Context, db *sql.DB) error {
-		fmt.Println("migrating")
-		if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-			return err
-		}
-		_, err := db.ExecContext(ctx, "UPDATE accounts SET balance = balance + 10")
-		return err
-	}}, nil)
-	opts := []goose.ProviderOption{goose.WithGoMigrations(bonus), goose.WithDisableGlobalRegistry(true)}
+	t.Cleanup(func() { db.Close() })
+	opts := []goose.ProviderOption{goose.WithGoMigrations(goose.NewGoMigration(2, second, nil)), goose.WithDisableGlobalRegistry(true)}
 	g := &adapt.GooseLocker{Locks: locks, Name: "migrate/accounts"}
-	switch locker {
+	switch how {
 	case "Locker":
 		opts = append(opts, goose.WithLocker(g))
 	case "SessionLocker":
@@ -80,80 +49,47 @@ func migrate(dir, locker string) error {
 	}
 	provider, err := goose.NewProvider(goose.DialectSQLite3, db, migrations, opts...)
 	if err != nil {
-		return err
-	}
-	_, err = provider.Up(context.Background())
-	return err
-}
-
-// migrator is such a process.
-type migrator struct {
-	*exec.Cmd
-	stdin  io.WriteCloser
-	begun  chan struct{} // closed when it is in the second migration
-	output strings.Builder
-}
-
-func startMigrator(t *testing.T, dir, locker string) *migrator {
-	t.Helper()
-	m := &migrator{Cmd: exec.Command(os.Args[0]), begun: make(chan struct{})}
-	m.Env = append(os.Environ(), "PAWL_TEST_MIGRATE="+dir, "PAWL_TEST_LOCKER="+locker)
-	m.Stderr = &m.output
-	var err error
-	if m.stdin, err = m.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := m.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Process.Kill() })
-	go func() {
-		if line, _ := bufio.NewReader(stdout).ReadString('\n'); line == "migrating\n" {
-			close(m.begun)
-		}
-	}()
-	return m
+	return provider
 }
 
-// finish lets the process go on, and returns when it has ended.
-func (m *migrator) finish(t *testing.T) {
-	t.Helper()
-	fmt.Fprintln(m.stdin)
-	if err := m.Wait(); err != nil {
-		t.Errorf("a process ends with %v: %s", err, &m.output)
-	}
-}
-
-// Two processes with a new migration start at once. It is carried out once, and the
+// Two providers with a new migration start at once. It is carried out once, and the
 // other finds nothing to do; without the lock, both are in it at the same time.
 func TestGooseMigratesOnce(t *testing.T) {
 	for _, locker := range []string{"Locker", "SessionLocker", "none"} {
 		t.Run(locker, func(t *testing.T) {
+			var store memlock.Store
 			dir := t.TempDir()
-			if err := os.Mkdir(filepath.Join(dir, "locks"), 0o700); err != nil {
-				t.Fatal(err)
+			begun, goOn, done := make(chan bool, 2), make(chan bool), make(chan error, 2)
+			start := func() {
+				m := migrator(t, dir, locker, open(t, &store), &goose.GoFunc{RunDB: func(ctx context.Context, db *sql.DB) error {
+					begun <- true
+					<-goOn
+					_, err := db.ExecContext(ctx, "UPDATE accounts SET balance = balance + 10")
+					return err
+				}})
+				go func() { _, err := m.Up(context.Background()); done <- err }()
 			}
-			first := startMigrator(t, dir, locker)
-			receive(t, first.begun)
-			second := startMigrator(t, dir, locker)
+			start()
+			receive(t, begun)
+			start()
 			want := 110
 			if locker == "none" {
-				receive(t, second.begun)
+				receive(t, begun)
 				want = 120
 			} else {
-				waitForWaiter(t, dir)
-				select {
-				case <-second.begun:
+				waitForWaiter(t, open(t, &store))
+				if len(begun) > 0 {
 					t.Error("both are in the migration")
-				default:
 				}
 			}
-			first.finish(t)
-			second.finish(t)
+			close(goOn)
+			for range 2 {
+				if err := receive(t, done); err != nil {
+					t.Error(err)
+				}
+			}
 			if got := balance(t, dir); got != want {
 				t.Errorf("the balance is %d, want %d", got, want)
 			}
@@ -161,14 +97,9 @@ func TestGooseMigratesOnce(t *testing.T) {
 	}
 }
 
-// waitForWaiter returns when a process waits for the lock.
-func waitForWaiter(t *testing.T, dir string) {
+// waitForWaiter returns when somebody waits for the lock.
+func waitForWaiter(t *testing.T, locks *pawl.Client) {
 	t.Helper()
-	locks, err := filelock.Open(filepath.Join(dir, "locks"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		info, err := locks.Inspect(t.Context(), "migrate/accounts")
 		if err != nil {
@@ -204,12 +135,7 @@ func TestGooseLoss(t *testing.T) {
 			var store memlock.Store
 			locks, other := open(t, &store), open(t, &store)
 			dir := t.TempDir()
-			db, err := sql.Open("sqlite", filepath.Join(dir, "accounts.db"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
-			bonus := goose.NewGoMigration(2, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+			provider := migrator(t, dir, how, locks, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
 				if err := breakLease(ctx, other); err != nil {
 					return err
 				}
@@ -221,24 +147,12 @@ func TestGooseLoss(t *testing.T) {
 				}
 				_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance + 10")
 				return err
-			}}, nil)
-			opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(bonus)}
-			g := &adapt.GooseLocker{Locks: locks, Name: "migrate/accounts"}
-			switch how {
-			case "Locker":
-				opts = append(opts, goose.WithLocker(g))
-			case "SessionLocker":
-				opts = append(opts, goose.WithSessionLocker(g))
-			}
-			provider, err := goose.NewProvider(goose.DialectSQLite3, db, migrations, opts...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			}})
 			up := func(ctx context.Context, _ *pawl.Lease) error {
 				_, err := provider.Up(ctx)
 				return err
 			}
-			want := 110
+			want, err := 110, error(nil)
 			if how == "Do" {
 				want = 100
 				err = locks.Do(t.Context(), "migrate/accounts", up)
