@@ -210,39 +210,25 @@ func TestElapsed(t *testing.T) {
 	}
 }
 
+// TestLateVotes: a vote that comes late does not count, even if the node was told to give up.
 func TestLateVotes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
-		all[1].set(only("propose", fault{after: silence + time.Millisecond}))
-		all[2].set(only("propose", fault{before: silence + time.Millisecond}))
-		began := driver.Now()
-		if g, err := d.TryAcquire(t.Context(), request()); err == nil {
-			t.Errorf("TryAcquire = token %d; want an error: one of three has answered in time", g.Token())
-		}
-		elapsed(t, began, silence)
-		time.Sleep(100 * time.Millisecond)
-		free(t, all, "")
-	})
-}
-
-// TestVotesOfANodeThatHeedsNothing: a vote that comes late does not count even if
-// the node was told to give up.
-func TestVotesOfANodeThatHeedsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
-		for _, m := range all[1:] {
-			m.set(only("propose", fault{after: silence + time.Millisecond, deaf: true}))
-		}
-		began := driver.Now()
-		if g, err := d.TryAcquire(t.Context(), request()); err == nil {
-			t.Errorf("TryAcquire = token %d; want an error: one of three has answered in time", g.Token())
-		}
-		elapsed(t, began, silence)
-		time.Sleep(100 * time.Millisecond)
-		free(t, all, "")
-	})
+	const late = silence + time.Millisecond
+	for _, faults := range [][2]fault{{{after: late}, {before: late}}, {{after: late, deaf: true}, {after: late, deaf: true}}} {
+		synctest.Test(t, func(t *testing.T) {
+			all := masters(3)
+			d := start(t, all, nil)
+			for i, f := range faults {
+				all[1+i].set(only("propose", f))
+			}
+			began := driver.Now()
+			if g, err := d.TryAcquire(t.Context(), request()); err == nil {
+				t.Errorf("TryAcquire = token %d; want an error: one of three has answered in time", g.Token())
+			}
+			elapsed(t, began, silence)
+			time.Sleep(100 * time.Millisecond)
+			free(t, all, "")
+		})
+	}
 }
 
 // TestNothingIsLeft: whatever a failed attempt has left at a node, or may leave
