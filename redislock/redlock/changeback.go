@@ -60,11 +60,11 @@ func (c *change) closeBack(ctx context.Context, latest entry) error {
 	if latest.gen > c.now.gen && c.opened(latest) >= latest.set.quorum {
 		return errors.New("the new nodes are open already: to go back, change from the new ones to the old")
 	}
-	ahead := c.seen
+	ahead := c.ahead()
 	over := func(e entry) bool { return e.gen <= latest.gen && (e.state == isOpen || !e.next.equal(back)) }
 	before := c.mark(ctx, back, over)
-	for a, e := range ahead {
-		if e.state == isOpen && e.store == c.now.store && !e.set.equal(back) && before[a] == "" && !c.Force {
+	for _, a := range ahead {
+		if before[a] == "" && !c.Force {
 			return fmt.Errorf("%w: %s serves the new set, and has to know that the change is taken back: run it again. If it will not come back, and nobody else is changing the nodes: --force",
 				driver.ErrUnavailable, a)
 		}
@@ -80,6 +80,16 @@ func (c *change) closeBack(ctx context.Context, latest entry) error {
 		return fmt.Errorf("%w: too few of the new nodes have stayed closed: %s; run it again", driver.ErrUnavailable, c.unheard(c.to))
 	}
 	return nil
+}
+
+// ahead returns the nodes that are open for the new set.
+func (c *change) ahead() (addrs []string) {
+	for a, e := range c.seen {
+		if e.state == isOpen && e.store == c.now.store && !e.set.equal(c.now.set) {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs
 }
 
 // closedBefore reports whether nodes are closed of generations of the same set before this one only.

@@ -61,7 +61,7 @@ func (t *turn) told(m nodewire.Message) {
 	d := t.l.d
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if m.Seq < 0 || m.Seq >= len(t.sent) || m.Token > 0 && m.Token < t.token || m.Token > t.token && t.granted() {
+	if t.ignores(m) {
 		return
 	}
 	if m.Token > t.token {
@@ -86,6 +86,12 @@ func (t *turn) told(m nodewire.Message) {
 	default:
 		t.tell(d.round())
 	}
+}
+
+// ignores reports whether a message follows no request of this waiter, or is a vote with a token that is not the one to be
+// won. The caller holds mu.
+func (t *turn) ignores(m nodewire.Message) bool {
+	return m.Seq < 0 || m.Seq >= len(t.sent) || m.Token > 0 && m.Token < t.token || m.Token > t.token && t.granted()
 }
 
 // tell tells the client after a pause. The caller holds mu.
