@@ -4,6 +4,7 @@ package pglock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -44,8 +45,8 @@ func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (dri
 		fctx, cancel := context.WithTimeout(context.Background(), ttl)
 		defer cancel()
 		r, err := s.renewOnce(fctx, renewing{l, ttl})
-		if fctx.Err() != nil { // no caller's context has ended
-			err = &driver.Failure{Err: s.explain(fctx.Err()), Maybe: true, Silent: true}
+		if errors.Is(err, context.DeadlineExceeded) { // of fctx, which is no caller's
+			err = &driver.Failure{Err: s.explain(err), Maybe: true, Silent: true}
 		}
 		select {
 		case own <- renewal{r, ttl, err}:
