@@ -29,13 +29,11 @@ type node struct {
 
 	busy chan struct{} // has an element while somebody uses the fields up to the next blank line
 
-	making   chan made      // gets the answer to a request to make the node, if one is under way
-	maybe    bool           // a request to make it had no answer: it may exist, under an unknown name
-	since    driver.Instant // the result of trusted for the request that made it
-	sure     error          // the error of that; errYoung from the first use on
-	early    listing        // of the name's nodes, asked for behind the request that made it
-	deleting bool           // a request to delete it has been sent
-	gone     bool           // it existed, and was deleted
+	making   chan made // gets the answer to a request to make the node, if one is under way
+	maybe    bool      // a request to make it had no answer: it may exist, under an unknown name
+	made               // the last answer of those
+	deleting bool      // a request to delete it has been sent
+	gone     bool      // it existed, and was deleted
 
 	// Guarded by session.mu.
 	name    string            // "" until it is known
@@ -54,18 +52,18 @@ type node struct {
 
 // made is the answer to a request to make a node.
 type made struct {
-	path  string
-	early listing
+	at    string
 	err   error
-	since driver.Instant
-	sure  error
+	since driver.Instant // the result of trusted for the request
+	sure  error          // the error of that; errYoung from the first use on
+	early listing        // of the name's nodes, asked for behind the request; used once
 }
 
 func (s *session) newNode(req *driver.Request) *node {
 	return &node{
 		s: s, ref: driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots}, ttl: req.TTL, renew: req.Renewed,
 		dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)), floor: s.store.seen.Load(),
-		busy: make(chan struct{}, 1), sure: errYoung,
+		busy: make(chan struct{}, 1), made: made{sure: errYoung},
 	}
 }
 
@@ -132,7 +130,7 @@ func (n *node) create(ctx context.Context, req *driver.Request) error {
 			early <- l
 		}()
 		p, err := n.s.conn.Create(n.key(), data, zk.FlagEphemeralSequential, n.s.store.acl)
-		m := made{path: p, err: err, sure: errYoung}
+		m := made{at: p, err: err, sure: errYoung}
 		if err == nil {
 			m.since, m.sure = n.s.trusted(sent, n.ttl, n.renew)
 			m.early = <-early
@@ -145,19 +143,18 @@ func (n *node) create(ctx context.Context, req *driver.Request) error {
 // answer waits for the answer to the request that is under way.
 func (n *node) answer(ctx context.Context) error {
 	select {
-	case m := <-n.making:
+	case n.made = <-n.making:
 		n.making = nil
-		n.since, n.sure, n.early = m.since, m.sure, m.early
-		n.maybe = unknown(m.err)
+		n.maybe = unknown(n.err)
 		n.s.mu.Lock()
-		if m.err == nil {
-			n.name = path.Base(m.path)
+		if n.err == nil {
+			n.name = path.Base(n.at)
 		}
 		if n.maybe {
 			n.s.doubts[n.key()] = driver.Now()
 		}
 		n.s.mu.Unlock()
-		return n.s.answer(m.err)
+		return n.s.answer(n.err)
 	case <-n.s.dead:
 		return n.s.why()
 	case <-ctx.Done():

@@ -169,9 +169,9 @@ func TestLateNews(t *testing.T) {
 		w := wait(t, b, request(name, time.Minute))
 		s := g.n.s
 		// Renew when the last answer is as old as it gets.
-		seen := s.lastAnswer()
-		eventually(patience, func() bool { return s.lastAnswer() > seen })
-		time.Sleep(s.pace() - 150*time.Millisecond - driver.Now().Sub(s.lastAnswer()))
+		seen := get(s, &s.answered)
+		eventually(patience, func() bool { return get(s, &s.answered) > seen })
+		time.Sleep(s.pace() - 150*time.Millisecond - driver.Now().Sub(get(s, &s.answered)))
 		since, err := g.Renew(t.Context(), ttl)
 		e.outs[follower].set(cut)
 		g.n.renewed(since.Add(time.Hour)) // only the servers end it

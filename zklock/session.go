@@ -30,7 +30,7 @@ type session struct {
 	mu       sync.Mutex // guards the fields below
 	id       int64
 	timeout  time.Duration // that the servers have granted
-	away     chan struct{} // closed when the present attempt to reach a server has failed
+	away     chan struct{} // closed when the present attempt to reach a server has failed: a caller that tries again at once waits for the next
 	err      error         // why it has ended
 	dialErr  error         // why the last attempt to connect has failed
 	link     *link
@@ -107,10 +107,6 @@ func (s *session) begin() {
 	close(s.ready)
 	s.keep()
 }
-
-// failing returns a channel that is closed when the present attempt to reach a server has failed. A caller that
-// tries again at once then waits for the next attempt.
-func (s *session) failing() <-chan struct{} { return get(s, &s.away) }
 
 // login sends the user and the password. Without a user, it asks whether there is a root.
 func (s *session) login() error {
@@ -230,8 +226,6 @@ func (s *session) why() error { return get(s, &s.err) }
 func (s *session) granted() time.Duration { return get(s, &s.timeout) }
 
 func (s *session) sessionID() int64 { return get(s, &s.id) }
-
-func (s *session) lastAnswer() driver.Instant { return get(s, &s.answered) }
 
 // trouble records why a server could not be reached.
 func (s *session) trouble(err error) {

@@ -267,7 +267,7 @@ func TestCloseBesideAnEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-n.failing() // from now on it sleeps and tries again
+		<-get(n, &n.away) // from now on it sleeps and tries again
 		s.cancel()
 		synctest.Wait()
 		waited := make(chan struct{})

@@ -95,7 +95,7 @@ func (s *store) session(ctx context.Context, p purpose) (*session, error) {
 		return n, nil
 	case <-n.dead:
 		return nil, unavailable(explain(n.why()))
-	case <-n.failing():
+	case <-get(n, &n.away):
 	case <-timer.C:
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -185,7 +185,7 @@ func (s *store) longestTTL(timeout time.Duration, whole bool) time.Duration {
 func (s *session) longestTTL() time.Duration { return s.store.longestTTL(s.granted(), s.whole) }
 
 // silentFor returns for how long no server has answered.
-func (s *session) silentFor() time.Duration { return driver.Now().Sub(s.lastAnswer()) }
+func (s *session) silentFor() time.Duration { return driver.Now().Sub(get(s, &s.answered)) }
 
 // patience is how long a connection may be silent. It is short enough to find another server before a lease ends.
 // Before the session has begun no lease can end, and each server gets its share of ConnectTimeout.
