@@ -203,7 +203,9 @@ func TestForeignNodes(t *testing.T) {
 	release(t, g)
 	for range 2 { // the second time there is a watch
 		for what, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
-			_, err := acquire(t.Context(), request(name, 20*time.Second))
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			_, err := acquire(ctx, request(name, 20*time.Second))
+			cancel()
 			if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), s.Addr+` delete '`+d.wire.root+`/it'\''s/lock-`) {
 				t.Errorf("%s = %v; want ErrUnavailable with the command to paste", what, err)
 			}
