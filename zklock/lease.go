@@ -139,7 +139,8 @@ func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant
 		if s.news == nil {
 			s.news = make(chan struct{})
 		}
-		news, watching := s.news, n.watching()
+		news, watching, w := s.news, n.watching(), s.watches[n.path()]
+		asked := watching || w != nil && w.own == n && w.link == s.link // the watch has no answer yet: a second one would come later
 		switch {
 		case n.lost != nil, n.leaving:
 			s.mu.Unlock()
@@ -152,7 +153,7 @@ func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant
 		}
 		s.touchSoon(maxRenewing) // beside the request below
 		s.mu.Unlock()
-		if !watching {
+		if !asked {
 			if err := n.own(ctx); err != nil {
 				return 0, err
 			}

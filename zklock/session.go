@@ -39,7 +39,7 @@ type session struct {
 	last     driver.Instant   // when the last touch was sent; of this link; or 0
 	touching int              // how many calls of touchOnce are under way
 	touched  driver.Instant   // when keep has sent the last one
-	news     chan struct{}    // closed when a field above has changed; nil if nobody waits for that
+	news     chan struct{}    // closed when a field above or a watch has changed; nil if nobody waits for that
 	trip     time.Duration    // how long the last answer took
 	answered driver.Instant   // when the last answer came
 	nodes    map[string]*node // of leases, by their keys

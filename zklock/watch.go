@@ -76,6 +76,7 @@ func (s *session) set(ctx context.Context, path string, w *watch) error {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.wake()
 		switch {
 		case s.watches[path] != w:
 		case err == nil && w.own != nil:
@@ -108,6 +109,7 @@ func (s *session) fire(e event) {
 		return
 	}
 	delete(s.watches, e.path)
+	s.wake()
 	for n := range w.waiters {
 		n.ahead(e)
 	}
