@@ -48,26 +48,12 @@ func (j *CronJob) Run() {
 	}
 }
 
-func (j *CronJob) run(ctx context.Context) (err error) {
-	acquire := j.Locks.TryAcquire
+func (j *CronJob) run(ctx context.Context) error {
+	do := j.Locks.TryDo
 	if j.Wait {
-		acquire = j.Locks.Acquire
+		do = j.Locks.Do
 	}
-	lease, err := acquire(ctx, j.Name, runOptions(j.MinHold, j.Options)...)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		back := giveBack(ctx, lease)
-		if err == nil {
-			err = back
-		} else if back != nil {
-			err = fmt.Errorf("%w; %w", back, err)
-		}
-	}()
-	working, cancel := lease.Context(ctx)
-	defer cancel()
-	return j.Do(working, lease)
+	return do(ctx, j.Name, j.Do, runOptions(j.MinHold, j.Options)...)
 }
 
 func (j *CronJob) tell(err error) { tell(j.Report, j.Name, err) }

@@ -65,11 +65,14 @@ type gocronRun struct {
 	report func(string, error)
 }
 
-// Unlock implements gocron.Lock.
+// Unlock implements gocron.Lock. If the lease ended before, it returns why: a part of the run was not under the lease.
 func (r *gocronRun) Unlock(ctx context.Context) error {
-	err := giveBack(ctx, r.lease)
-	if err != nil {
-		tell(r.report, r.name, err)
+	ended := r.lease.Err()
+	if err := r.lease.Release(ctx); ended == nil {
+		ended = err
 	}
-	return err
+	if ended != nil {
+		tell(r.report, r.name, ended)
+	}
+	return ended
 }

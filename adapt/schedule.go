@@ -3,7 +3,6 @@
 package adapt
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -14,16 +13,6 @@ import (
 // runOptions returns the options of a scheduled run. The user's options win.
 func runOptions(minHold time.Duration, opts []pawl.Option) []pawl.Option {
 	return append([]pawl.Option{pawl.MinHold(minHold)}, opts...)
-}
-
-// giveBack releases the lease of a run. If the lease ended before, it returns why: a part of the run was
-// not under the lease.
-func giveBack(ctx context.Context, lease *pawl.Lease) error {
-	ended := lease.Err()
-	if err := lease.Release(ctx); ended == nil {
-		ended = err
-	}
-	return ended
 }
 
 // tell reports an error that no caller gets.

@@ -38,7 +38,8 @@ func ExampleMiddleware() {
 			again = false
 			post() // somebody clicks twice
 		}
-		fmt.Fprintln(w, "paid, with token", adapthttp.Lease(r.Context()).Token())
+		lease, _ := pawl.LeaseFrom(r.Context())
+		fmt.Fprintln(w, "paid, with token", lease.Token())
 	})))
 	post()
 	// Output:

@@ -21,8 +21,8 @@ import (
 //	lock := adapthttp.Middleware{Locks: locks, Name: func(r *http.Request) string { return "invoice/" + r.PathValue("id") }}
 //	mux.Handle("POST /invoice/{id}", lock.Handler(pay))
 //
-// The context of the request ends with the lease, and Lease finds the lease in it, for its token. The lease
-// ends when the handler returns. An http.TimeoutHandler returns while the work goes on, so put it around
+// The context of the request ends with the lease, and pawl.LeaseFrom finds the lease in it, for its token. The
+// lease ends when the handler returns. An http.TimeoutHandler returns while the work goes on, so put it around
 // this handler, not inside.
 //
 // A request for a name that is held gets 423 Locked with Retry-After and a JSON body that describes the
@@ -60,15 +60,6 @@ type Middleware struct {
 	Options []pawl.Option // of Acquire and TryAcquire
 }
 
-// leaseKey is the key of the lease in a request's context.
-type leaseKey struct{}
-
-// Lease returns the lease under which a request runs, or nil if there is none.
-func Lease(ctx context.Context) *pawl.Lease {
-	lease, _ := ctx.Value(leaseKey{}).(*pawl.Lease)
-	return lease
-}
-
 // Handler returns next under the lock.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +81,7 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 		ctx, cancel := lease.Context(r.Context())
 		defer cancel()
 		answer := &response{ResponseWriter: w, lease: lease}
-		next.ServeHTTP(answer, r.WithContext(context.WithValue(ctx, leaseKey{}, lease)))
+		next.ServeHTTP(answer, r.WithContext(ctx))
 		answered = answer
 	})
 }

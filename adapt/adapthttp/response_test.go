@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/adapt/adapthttp"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -100,7 +99,7 @@ func TestBrokenOffAfterALoss(t *testing.T) {
 func TestReleasedEarly(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.get(t, "/a", 200, nil, func(rw http.ResponseWriter, r *http.Request) {
-			give(t, adapthttp.Lease(r.Context()))
+			give(t, leaseOf(r))
 			fmt.Fprint(rw, "and now for what takes long")
 		})
 	})
@@ -122,7 +121,7 @@ func TestNoSuccessAfterALossHeardOfLate(t *testing.T) {
 			func() {
 				defer func() { broken = recover() }()
 				w.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-					l := adapthttp.Lease(r.Context())
+					l := leaseOf(r)
 					if err := w.other.Break(background, l.Name(), l.ID(), "a test"); err != nil {
 						t.Error(err)
 					}
