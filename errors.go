@@ -101,21 +101,18 @@ type Error struct {
 
 // Error returns the operation, the name and the cause in one line.
 func (e *Error) Error() string {
-	s := "pawl: "
-	if e.Op != "" {
-		s += e.Op
-		if e.Name != "" {
-			s += " "
-		}
-	}
+	s := e.Op
 	if e.Name != "" {
-		s += fmt.Sprintf("%q", e.Name)
+		s = strings.TrimSpace(fmt.Sprintf("%s %q", s, e.Name))
+	}
+	if s != "" {
+		s += ": "
 	}
 	text := e.Err.Error()
 	if doubt := doubts[e.Op]; doubt != "" && errors.Is(e, ErrUncertain) {
 		text = strings.Replace(text, ErrUncertain.Error(), ErrUncertain.Error()+": "+doubt, 1)
 	}
-	return s + ": " + text
+	return "pawl: " + s + text
 }
 
 // doubts are what ErrUncertain means after each operation.

@@ -167,6 +167,7 @@ func TestDoubtsOfEachOperation(t *testing.T) {
 		{"extend", "a", `pawl: extend "a": outcome uncertain: the store may have extended the lease: no route`},
 		{"list", "", `pawl: list: outcome uncertain: no route`},
 		{"", "a", `pawl: "a": outcome uncertain: no route`},
+		{"", "", `pawl: outcome uncertain: no route`},
 	} {
 		err := &pawl.Error{Op: test.op, Name: test.name, Err: fmt.Errorf("%w: no route", pawl.ErrUncertain)}
 		if got := err.Error(); got != test.want {
