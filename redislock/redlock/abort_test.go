@@ -166,7 +166,8 @@ func TestAbortBeforeOpen(t *testing.T) {
 		}
 		return false
 	}
-	if err := stands.Run(t.Context()); !errors.Is(err, ErrOtherChange) {
+	// The time of its requests may be over when it goes on.
+	if err := stands.Run(t.Context()); !errors.Is(err, ErrOtherChange) && !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("a change that was taken back = %v; want ErrOtherChange", err)
 	}
 	for i := range 3 {
