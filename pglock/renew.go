@@ -17,9 +17,12 @@ type renewing struct {
 	ttl time.Duration
 }
 
+// leastFlight is the least TTL for which a renewal goes on without its caller.
+const leastFlight = time.Second
+
 // answerTime is how long a renewal for ttl waits for its answer after it was sent. A later one comes too late.
 func (s *store) answerTime(ttl time.Duration) time.Duration {
-	if ttl < driver.MinTTL { // it only asks
+	if ttl < leastFlight {
 		return requestTimeout
 	}
 	return max(ttl/3, s.pool.grace())
@@ -36,7 +39,7 @@ type renewal struct {
 // goes on when its caller has given up, and the next call returns its answer.
 func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
 	h, _ := l.Handle.(*handle)
-	if h == nil || ttl < driver.MinTTL {
+	if h == nil || ttl < leastFlight {
 		return s.renewOnce(ctx, renewing{l, ttl})
 	}
 	own, left := make(chan renewal), make(chan struct{})
