@@ -126,9 +126,6 @@ func TestGuard(t *testing.T) {
 				if err := guard(g, tx.tx); err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
-				if tokens, _ := g.Reserved(); tokens != 0 {
-					t.Errorf("%d tokens are reserved for hand-overs; want none", tokens)
-				}
 				end(g, name(what))
 				isHeld(t, other, name(what))
 				if err := write(tx, g); err != nil {
