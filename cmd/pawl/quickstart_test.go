@@ -42,7 +42,7 @@ func TestQuickStartCommand(t *testing.T) {
 	lines[len(lines)-1] = "touch go; " + lines[len(lines)-1]
 	text := strings.NewReplacer(
 		"sleep 3 &", "sh -c 'until test -e go; do sleep 0.05; done' &",
-		"sleep 1\n", "until pawl show backup 2>/dev/null | grep -q '^held by'; do sleep 0.05; done\n",
+		"sleep 1\n", "until pawl show backup 2>/dev/null | grep -q '^held by .*@'; do sleep 0.05; done\n",
 	).Replace("PATH=" + w.dir + ":$PATH\nexec 2>&1\n" + strings.Join(lines, "\n") + "\nwait\n")
 	if strings.Count(text, "0.05") != 2 {
 		t.Fatalf("the page has other commands than the test expects:\n%s", text)
