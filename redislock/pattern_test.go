@@ -179,6 +179,23 @@ func TestPatternIsAgreedOn(t *testing.T) {
 	}
 }
 
+// TestPatternIsNotRead: the server closes each connection that reads or writes the pattern. No lease is in doubt.
+func TestPatternIsNotRead(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	for _, command := range []string{"get", "set"} {
+		between := &forgetful{t: t, to: r.Addr, forgets: func(call [][]byte) bool {
+			if strings.EqualFold(string(call[0]), command) {
+				r.Do("CLIENT", "KILL", "TYPE", "normal")
+			}
+			return false
+		}}
+		if _, err := NewStore(t.Context(), "redis://"+between.listen(), patterned()); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("%s: NewStore = %v; want ErrUnavailable, and not ErrUncertain", command, err)
+		}
+	}
+}
+
 // TestPatternAfterClientsWithout: where clients without a pattern have been granted locks, a
 // client with one is refused, and records none. They would not exclude each other.
 func TestPatternAfterClientsWithout(t *testing.T) {

@@ -37,9 +37,8 @@ func Agree(ctx context.Context, send Sender, layout *keys.Layout, epoch string, 
 	key := layout.Prefix + "pattern"
 	if err == nil && record && layout.Pattern != "" {
 		// Another one may be there: what is there is looked at.
-		if _, _, fail := send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Set().Key(key).Value(layout.Pattern).Nx().Build() }); fail != nil {
-			return fail.Err
-		}
+		r, _, fail := send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Set().Key(key).Value(layout.Pattern).Nx().Build() })
+		err = certain(ctx, r, fail)
 	}
 	if err == nil {
 		known, used, err = get(ctx, send, key)
@@ -73,13 +72,25 @@ func (s *Server) Agree(ctx context.Context, record bool) error {
 func get(ctx context.Context, send Sender, key string) (value string, found bool, err error) {
 	r, _, fail := send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Get().Key(key).Build() })
 	if fail != nil {
-		return "", false, fail.Err
+		return "", false, certain(ctx, r, fail)
 	}
 	value, err = r.ToString()
 	if rueidis.IsRedisNil(err) {
 		return "", false, nil
 	}
 	return value, err == nil, err
+}
+
+// certain is the error of a request that leaves nothing in doubt if its answer is lost: it reads, or records the
+// pattern that the next request reads.
+func certain(ctx context.Context, r rueidis.RedisResult, fail *conn.Failure) error {
+	switch {
+	case fail == nil:
+		return nil
+	case fail.Maybe:
+		return conn.NotBound(ctx, r.Error()).Err
+	}
+	return fail.Err
 }
 
 // disagreement is the error of a client with this layout in a store whose pattern is another
