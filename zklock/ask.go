@@ -18,8 +18,8 @@ var (
 	errOver = errors.New("the lease has ended")
 )
 
-// Ask implements driver.Store. If somebody has deleted the lease's node, or its session has ended, Ask makes
-// another node, at the end of the queue.
+// Ask implements driver.Store. If somebody has deleted the lease's node, or its session has ended, a later Ask
+// makes another node, at the end of the queue.
 func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	if err := checkKind(kindOf(req)); err != nil {
 		return driver.Answer{}, failure(ctx, err, false)
@@ -49,7 +49,7 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	return ans, nil
 }
 
-// nodeFor returns the node of a lease. A new one has yet to be made at the servers.
+// nodeFor returns the node of a lease. It does not make the node at the servers.
 func (s *session) nodeFor(req *driver.Request) *node {
 	n := s.newNode(req)
 	s.mu.Lock()
@@ -58,13 +58,13 @@ func (s *session) nodeFor(req *driver.Request) *node {
 		if last.lost == nil && !last.leaving {
 			return last
 		}
-		n.floor = last.floor // an old request for the lease may make the node
+		n.floor = last.floor // an old request for the lease may still make the node
 	}
 	s.nodes[n.key()] = n
 	return n
 }
 
-// drop forgets a node that does not exist, or that is about to go.
+// drop forgets a node that the servers have deleted or are about to delete.
 func (s *session) drop(n *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *session) drop(n *node) {
 	}
 }
 
-// ask makes the node and looks where it is in the queue.
+// ask makes the node and finds its place in the queue.
 func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	if err := n.make(ctx, req); err != nil {
 		return driver.Answer{}, err
@@ -114,7 +114,7 @@ func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	return driver.Answer{Rank: i, Holders: holdersIn(holders, found)}, err
 }
 
-// leave returns err. If err is lasting, it first deletes the node.
+// leave returns err. If err is lasting, leave deletes the node first.
 func (n *node) leave(ctx context.Context, err error) error {
 	if err == nil || !lasting(err) {
 		return err
@@ -129,7 +129,7 @@ func (n *node) leave(ctx context.Context, err error) error {
 	return err
 }
 
-// slotsError returns a *driver.SlotsError if slots of another number are held.
+// slotsError returns a *driver.SlotsError if the name is held in a different number of slots.
 func slotsError(l line, k kind) error {
 	if k.slots > 0 && l[0].kind.slots > 0 && l[0].kind.slots != k.slots {
 		return &driver.SlotsError{Held: l[0].kind.slots, Wanted: k.slots}
@@ -137,10 +137,11 @@ func slotsError(l line, k kind) error {
 	return nil
 }
 
-// place returns the queue of the name and the node's place in it.
+// place returns the queue of the name and the node's index in it.
 //
-// The server that answers may be behind. But it knows this node, and so every node before it; it may only not
-// know yet that some of these have gone. So a node that is among the holders there is among them in truth.
+// The server that answers may lag behind the leader. But it knows this node, and so it knows every node that came
+// before. It may only miss that some of these have gone. So a node that is a holder in its list is a holder in
+// fact.
 func (n *node) place(ctx context.Context) (line, int, error) {
 	all := n.early
 	n.early = listing{}
@@ -167,19 +168,19 @@ func (n *node) place(ctx context.Context) (line, int, error) {
 	return l, i, n.checkOrder(all.stat.Pzxid)
 }
 
-// enqueue watches the node, and those that must go before it can hold the name.
+// enqueue watches the node and the nodes that must go before its turn can come.
 func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error) {
 	s := n.s
 	s.mu.Lock()
 	link := s.link
 	n.waitNoMore()
-	n.line = slices.Clone(l) // before the watches are set: they may fire at once, and change it
+	n.line = slices.Clone(l) // before the watches are set, which may fire at once and change n.line
 	s.mu.Unlock()
 	if err := n.own(ctx); err != nil {
 		return driver.Answer{}, err
 	}
 	for _, c := range l.before(i) {
-		// If it has gone in the meantime, watch acts as if a watch on it had fired.
+		// If c has gone in the meantime, watch calls n.ahead as if the watch had fired.
 		switch err := s.watch(ctx, n.dir+"/"+c.name, n); {
 		case errors.Is(err, errEndless):
 			return driver.Answer{}, s.store.errEndless(n.ref.Name, n.dir+"/"+c.name)
@@ -190,7 +191,7 @@ func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error
 	return driver.Answer{Rank: i - l.holders(), Free: -1, Session: link}, nil
 }
 
-// waitNoMore makes n a waiter no longer: watches on the nodes before it do not concern it. session.mu is held.
+// waitNoMore removes n from the watches on the nodes before it. session.mu is held.
 func (n *node) waitNoMore() {
 	for _, path := range n.before {
 		if w := n.s.watches[path]; w != nil {

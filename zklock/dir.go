@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// makeDir makes the node of a name and the nodes above it. They are containers: the servers remove one some time
-// after its last child has gone.
+// makeDir makes a directory node and the nodes above it. They are containers: the servers delete a container some
+// time after its last child has gone.
 func (s *session) makeDir(ctx context.Context, dir string) error {
 	for {
 		_, err := call(ctx, s, func() (string, error) {
@@ -29,13 +29,13 @@ func (s *session) makeDir(ctx context.Context, dir string) error {
 	}
 }
 
-// listing is the answer to a request for the nodes below one.
+// listing is a list of the nodes below a directory.
 type listing struct {
 	names []string
-	stat  zk.Stat // of the node above
+	stat  zk.Stat // of the directory
 }
 
-// children lists the nodes below dir: none if dir does not exist.
+// children lists the nodes below dir. The list is empty if dir does not exist.
 func (s *session) children(ctx context.Context, dir string) (listing, error) {
 	l, err := call(ctx, s, func() (listing, error) { return s.list(dir) })
 	if errors.Is(err, zk.ErrNoNode) {
@@ -54,9 +54,9 @@ func (s *session) list(dir string) (listing, error) {
 
 type none = struct{}
 
-// call runs f, a request of package zk, and repeats it while the servers refuse it for the moment. Package zk
-// knows no contexts, and when it is closed it leaves some requests without an answer. So call also returns when the session or
-// ctx ends. Then f may go on, and its outcome is unknown.
+// call runs f, which makes a request of package zk, and repeats it while the servers refuse it for the moment.
+// Package zk takes no contexts, and when it is closed it leaves some requests without an answer. So call returns
+// early when the session or ctx ends. Then f may still run, and the outcome of its request is unknown.
 func call[T any](ctx context.Context, s *session, f func() (T, error)) (v T, err error) {
 	for {
 		done := make(chan struct{})
@@ -79,7 +79,7 @@ func call[T any](ctx context.Context, s *session, f func() (T, error)) (v T, err
 	}
 }
 
-// answer returns the error of a request. It ends the session if the servers say that it has ended.
+// answer returns the error of a request. If the error says that the session has expired, answer ends the session.
 func (s *session) answer(err error) error {
 	if errors.Is(err, zk.ErrSessionExpired) {
 		s.end(errSession)

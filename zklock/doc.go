@@ -4,43 +4,39 @@
 //
 //	locks, err := zklock.Open(ctx, "zk://host1,host2,host3", nil)
 //
-// A name is a node below the root. Each client that asks for the name creates an
-// ephemeral node below that, whose number the servers assign. The nodes at the front
-// that may hold the name together hold it: one writer, readers, or n slots. Each other
-// client watches the few nodes that must go before it, so no release wakes a client in
-// vain. A node ends with its session, and so does the lease.
+// Each name has a node below the root. A client that asks for the name creates an ephemeral node below the name's
+// node, and the servers number it. The nodes form a queue in the order of their numbers. The front of the queue
+// holds the name: one writer, several readers, or up to n slots. Each other client watches only the nodes that
+// must go before its turn can come, so a release wakes few clients. The servers delete a node when its session
+// ends; then the lease ends too.
 //
-// The token is the number of the transaction that created the name's node, its czxid,
-// plus the number of the lease's node, times 4,096. The numbers in between are reserved
-// for hand-offs within the client, which need no request.
+// The fencing token is made of the czxid of the name's node (the number of the transaction that created it) and
+// the number of the lease's node: their sum, times 4,096. The client uses the tokens in between for hand-offs
+// among its own goroutines, which need no request.
 //
 // # What is trusted
 //
-// The state of the session, as package zk reports it, proves nothing. A server that has
-// lost its leader goes on answering pings and reads after the others have ended the
-// session and granted the name again. So a lease is renewed by a transaction that
-// changes nothing: a quorum carries it out, and the leader refuses it after the session
-// has ended. A watch on the node, over the same connection, reports a deletion before
-// the answer. One transaction renews all leases that are due.
+// The client does not trust the session state that package zk reports. A server that has lost its leader goes on
+// answering pings and reads, while the other servers may have ended the session and granted the name again. So the
+// client renews a lease with a transaction that changes nothing. A quorum carries out the transaction, and the
+// leader refuses it if the session has ended. The client also watches the lease's node over the same connection,
+// so it learns of a deletion before it gets the answer. One transaction renews all leases that are due.
 //
-// The session timeout is not the time for which a lease can be trusted. The leader
-// learns of a client only when it asks the client's server, every half tick, so its
-// timeout may have begun earlier than the last request. A lease is therefore trusted
-// for two ticks and some requests less than its session lasts. The client makes several
-// transactions within that margin, and trusts one only from when the leader must have
-// heard of an earlier one, even if the leader has paused since. From eight ticks up the
-// session lasts for the TTL, so a crashed holder keeps others out for no longer. For a
-// shorter TTL, and for leases that are not renewed and need all of theirs, it lasts
-// longer.
+// The client cannot trust a lease for the whole session timeout. The leader learns that a client is alive when it
+// asks the client's server, every half tick, so it may count the timeout from before the last request. A lease is
+// therefore trusted for two ticks and a few round trips less than its session lasts. Within that margin the client
+// makes several transactions. It counts trust from a transaction of which the leader must have heard, even if the
+// leader has paused since. If the TTL is eight ticks or more, the session timeout is the TTL, so a crashed holder
+// keeps others out for the TTL at most. If the TTL is shorter, the session lasts longer than the TTL. It also does
+// for leases that are not renewed, as their holders need the whole TTL.
 //
 // # TTL and sessions
 //
-// All leases with one TTL share a session; leases that are not renewed have another
-// one. A session lives as long as its client. The client ends a lease that is not
-// renewed when its TTL has passed; if the client is gone, the servers end it with the
-// session. A TTL that is longer than the servers' sessions is refused, and so is a
-// renewal with a TTL that is longer than the session's.
+// All leases with one TTL share a session. Leases that are not renewed share another one. A session lives as long
+// as its client. When the TTL of a lease that is not renewed has passed, the client deletes the node; if the
+// client is gone, the servers delete it at the end of the session. Acquire refuses a TTL that is longer than the
+// servers' sessions allow, and Extend refuses a TTL that is too long for the lease's session.
 //
-// docs/zookeeper-protocol.md describes the nodes, docs/guarantees/zookeeper.md what
-// holds under which assumption.
+// docs/zookeeper-protocol.md describes the nodes. docs/guarantees/zookeeper.md lists the guarantees and their
+// assumptions.
 package zklock

@@ -15,20 +15,20 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lease is in doubt if a request to make its node had no answer. That request may be carried out later, and
-// make a second node, whatever the client has seen: it may be on its way from the server that got it to
-// the leader. The leader refuses requests of a session that has moved to another server. But if the session comes back to
-// the first server, the leader may accept the old request.
+// A lease is in doubt if a request to make its node had no answer. The request may be under way from a server to
+// the leader. So it may be carried out later, and make a second node, even after the client has looked. The leader
+// refuses requests of a session that has moved to another server. But if the session returns to the first server,
+// the leader may accept the old request.
 //
-// So after each new connection the client looks for nodes of leases in doubt, behind a request that a quorum has
-// carried out. If this server got the old request, it has passed that on before; if another server got it, the leader will
-// refuse it.
+// So after each new connection the client has a quorum carry out a request, and then looks for nodes of leases in
+// doubt. If the present server got the old request, it passed that request on before. If another server got it,
+// the leader will refuse it.
 
-// forgetDoubt is when a lease is no longer in doubt. It is far longer than servers bear each other's silence.
+// forgetDoubt is how long a lease is in doubt. It is far longer than ZooKeeper servers wait for each other.
 const forgetDoubt = 10 * time.Minute
 
-// find looks for the nodes of a lease after a request without an answer. It takes the lowest that nobody is
-// deleting, and deletes the others. If there is none, n.name stays empty.
+// find looks for the lease's nodes after a request without an answer. It adopts the first node that sweep is not
+// deleting, and deletes the others. If it adopts none, n.name stays empty.
 func (n *node) find(ctx context.Context) error {
 	s := n.s
 	names, err := s.nodesOf(ctx, n.key())
@@ -52,10 +52,11 @@ func (n *node) find(ctx context.Context) error {
 	return nil
 }
 
-// nodesOf returns the nodes of this session whose paths begin with key, in order. Nodes of an earlier session are
-// about to go.
+// nodesOf returns the nodes of this session whose paths begin with key, in order. It leaves out the nodes of an
+// earlier session, which are about to go.
 //
-// It has a quorum carry out a request first. A sync is not enough: a leader that leads nobody any more answers it.
+// It has a quorum carry out a request first. A sync is not enough, because a leader that has lost its quorum
+// answers it.
 func (s *session) nodesOf(ctx context.Context, key string) ([]string, error) {
 	dir, prefix := path.Split(key)
 	dir = strings.TrimSuffix(dir, "/")
@@ -93,8 +94,8 @@ func (s *session) remove(ctx context.Context, path string) error {
 	return err
 }
 
-// sweep deletes the nodes of leases in doubt that this client does not use. It runs after each new connection. If it
-// fails, the connection has broken, and it runs again after the next.
+// sweep deletes the nodes of leases in doubt that this client does not use. It runs after each new connection. If
+// it fails, the connection has broken, and it runs again after the next one.
 func (s *session) sweep() {
 	for _, key := range s.inDoubt() {
 		names, err := s.nodesOf(s.store.ctx, key)
@@ -123,9 +124,9 @@ func (s *session) inDoubt() (keys []string) {
 	return keys
 }
 
-// stray reports whether no lease uses the node at a path, and if so marks it: from then on find does not take it. The
-// caller deletes it. Since the nodes were listed, the lease may have been asked for again and have taken any node that is
-// not marked.
+// stray reports whether no lease uses the node at the path at. If so, it marks the node, so that find does not
+// adopt it, and the caller deletes it. After sweep has listed the nodes, a new request for the lease may have
+// adopted any node that is not marked.
 func (s *session) stray(key, at string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

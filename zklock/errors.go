@@ -16,14 +16,14 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// answers are the errors that are answers of a server. It has carried out nothing then.
+// answers are errors that a server has sent. If a request has one of them, the server has not carried it out.
 var answers = []error{
 	zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists,
 	zk.ErrNotEmpty, zk.ErrSessionExpired, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrNothing, zk.ErrSessionMoved,
 	zk.ErrReconfigDisabled, zk.ErrBadArguments, zk.ErrInvalidPath,
 }
 
-// otherAnswer is how package zk begins the text of answers that it has no error for.
+// otherAnswer begins the text of a server's answer for which package zk has no error value.
 const otherAnswer = "unknown error: "
 
 func answered(err error) bool {
@@ -35,19 +35,20 @@ func answered(err error) bool {
 	return strings.HasPrefix(err.Error(), otherAnswer)
 }
 
-// unknown reports whether a request that has failed with err may have been carried out. Package zk returns
-// ErrNoServer if it has not sent the request.
+// unknown reports whether the servers may have carried out a request that has failed with err. ErrNoServer says
+// that package zk has not sent the request.
 func unknown(err error) bool {
 	return err != nil && !answered(err) && !errors.Is(err, zk.ErrNoServer)
 }
 
-// passing reports whether a repetition may succeed. It is for requests that do no harm when they are carried out twice.
+// passing reports whether a request that has failed with err may succeed when it is repeated. Use it only for
+// requests that may be carried out twice.
 func passing(err error) bool {
 	return !answered(err) || errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, errYoung) ||
 		err.Error() == otherAnswer+"-127" // throttled
 }
 
-// lasting reports whether a repetition would fail as well.
+// lasting reports whether a request that has failed with err would fail again.
 func lasting(err error) bool {
 	for _, l := range []error{zk.ErrAuthFailed, zk.ErrNoAuth, errors.ErrUnsupported, errClosed, errOverflow, errEpochs, errTooSlow, errBack, errEndless} {
 		if errors.Is(err, l) {
@@ -60,8 +61,8 @@ func lasting(err error) bool {
 
 var errEndless = errors.New("a node that never ends keeps the name")
 
-// errEndless names the node. Another program has made it, or somebody by hand, and nobody is granted the name until
-// it is deleted.
+// errEndless returns an error that names a node that is not ephemeral. Another program has made it, or a person by
+// hand. The servers grant the name to nobody until it is deleted.
 func (s *store) errEndless(name, path string) error {
 	text, do := s.endless(name, path)
 	return fmt.Errorf("%w: %s; %s", errEndless, text, do)
@@ -72,8 +73,8 @@ func (s *store) endless(name, path string) (text, do string) {
 		"find out who made it, then run: zkCli.sh -server " + s.addrs[0] + " delete " + storekit.ShellQuote(path)
 }
 
-// failure returns what is known of a request that has failed with err. left: the servers have the node of the lease,
-// or may have it.
+// failure returns a *driver.Failure for a request that has failed with err. If left is true, the servers have the
+// lease's node, or may have it.
 func failure(ctx context.Context, err error, left bool) *driver.Failure {
 	f := &driver.Failure{Err: err, Maybe: left}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -87,7 +88,7 @@ func failure(ctx context.Context, err error, left bool) *driver.Failure {
 	return f
 }
 
-// explain adds what to do to the error of an answer.
+// explain adds advice to a server's answer.
 func explain(err error) error {
 	hint, kind := "", error(nil)
 	switch {
@@ -114,7 +115,7 @@ func explain(err error) error {
 	return storekit.OfKind(kind, fmt.Errorf("%w: %s", err, hint))
 }
 
-// dialHint adds what to do to the error of connecting.
+// dialHint adds advice to the error of a connection attempt.
 func dialHint(err error) error {
 	hint := storekit.DialHint(err, "zk")
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Examine implements driver.Store. It asks the servers of the URL with the word srvr, which they answer by default, but
-// not over TLS.
+// Examine implements driver.Store. It sends the command srvr to the servers of the URL. They answer it by default,
+// but not over TLS.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	if s.tls != nil {
 		return append([]driver.Finding{{Check: "server", Text: "over TLS servers do not report their state"}}, s.endlessNodes(ctx)...)
@@ -22,14 +22,14 @@ func (s *store) Examine(ctx context.Context) []driver.Finding {
 	return append(s.examineAll(ctx), s.endlessNodes(ctx)...)
 }
 
-// mostEndless limits how many nodes Examine reports. With more, another program uses the root.
+// mostEndless limits how many nodes Examine reports. If there are more, another program uses the root.
 const mostEndless = 20
 
-// endlessNodes looks for nodes that no session ends: their locks are never granted.
+// endlessNodes looks for nodes that are not ephemeral. The servers never grant their locks.
 func (s *store) endlessNodes(ctx context.Context) (found []driver.Finding) {
 	n, err := s.usual(ctx)
 	if err != nil {
-		return nil // examineAll reports that
+		return nil // examineAll reports the error
 	}
 	names, err := n.names(ctx, "")
 	for _, name := range names {
@@ -71,7 +71,7 @@ func (s *store) examine(ctx context.Context, at string) driver.Finding {
 			is[key] = strings.TrimSpace(value)
 		}
 	}
-	if err == nil && is["Mode"] == "" { // the text says why
+	if err == nil && is["Mode"] == "" { // the server has sent an error text
 		err = errors.New(strings.TrimSpace(text))
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *store) examine(ctx context.Context, at string) driver.Finding {
 		version, is["Mode"], is["Connections"], time.Since(began).Round(100*time.Microsecond))}
 }
 
-// word sends a server a command of four letters, and returns the answer.
+// word sends a four-letter command to a server, and returns the answer.
 func (s *store) word(ctx context.Context, at, word string) (string, error) {
 	conn, err := s.dial(ctx, "tcp", at)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *store) word(ctx context.Context, at, word string) (string, error) {
 	}
 	defer conn.Close()
 	if end, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(end) // if it fails, so does reading
+		_ = conn.SetDeadline(end) // if this fails, reading fails, too
 	}
 	if _, err := io.WriteString(conn, word); err != nil {
 		return "", err

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// granted is the answer that grants the lease. session.mu is held.
+// granted returns the answer that grants the lease. session.mu is held.
 func (n *node) granted(since driver.Instant) driver.Answer {
 	ans := driver.Answer{Granted: true, Token: n.token, Waited: true, Since: since, Handle: n, Session: n.s.link}
 	if n.kind() == (kind{}) {
@@ -21,15 +21,16 @@ func (n *node) granted(since driver.Instant) driver.Answer {
 	return ans
 }
 
-// grant begins the lease as soon as it can be trusted. If the lease did not wait, trust may count from the
-// request that made its node, and nobody waits for the watch on the node. Else it may count from the last confirmation of the
-// session, as long as that watch has not fired. If neither is enough, grant has a quorum confirm the session again.
+// grant begins the lease when it can be trusted. For a lease that did not wait, trust may count from the request
+// that made the node, and grant does not wait until the node is watched. Otherwise trust may count from the last
+// confirmation of the session, if the watch on the node has not fired. If neither gives enough trust, grant has a
+// quorum confirm the session again.
 func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	s := n.s
 	since, err := n.since, n.sure
 	n.sure = errYoung
 	if err == nil {
-		err = s.inTime(since, req) // the look may have taken long
+		err = s.inTime(since, req) // place may have taken long
 	}
 	if err != nil {
 		if since, err = n.confirm(ctx, req); err != nil {
@@ -47,9 +48,9 @@ func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, e
 	return n.granted(since), nil
 }
 
-// confirm watches the node and has a quorum confirm the session until the lease can be trusted, and returns since when it is. If the
-// request is for the queue, confirm asks only once and returns errYoung, as its caller will ask again. It returns
-// errTooSlow if the lease could not be trusted for a whole TTL.
+// confirm watches the node and has a quorum confirm the session until the lease can be trusted. It returns the
+// instant from which trust counts. For a request that joins the queue, confirm asks only once and may return
+// errYoung, as the caller will ask again. It returns errTooSlow if it could not trust the lease for a whole TTL.
 func (n *node) confirm(ctx context.Context, req *driver.Request) (driver.Instant, error) {
 	s := n.s
 	if err := n.own(ctx); err != nil {
@@ -85,7 +86,7 @@ func (n *node) confirm(ctx context.Context, req *driver.Request) (driver.Instant
 
 var errTooSlow = fmt.Errorf("%w: the servers answer too slowly for this TTL", driver.ErrUnavailable)
 
-// tooSlow returns errTooSlow with what would help.
+// tooSlow returns errTooSlow with a TTL that would be long enough.
 func (s *session) tooSlow(ttl time.Duration) error {
 	s.mu.Lock()
 	trip := s.trip
@@ -94,10 +95,11 @@ func (s *session) tooSlow(ttl time.Duration) error {
 	return fmt.Errorf("%w: a round trip takes %v (%s): use a TTL of at least %v", errTooSlow, trip.Round(time.Millisecond), s.store.ticks(), least)
 }
 
-// ahead acts on an event of a node that is before n in the queue. session.mu is held.
+// ahead handles an event of a node that is before n in the queue. session.mu is held.
 //
-// Nodes before this one only go, and none comes. So n.line, without the node that has gone, may still have nodes that have
-// gone too, but lacks none. If n is among its holders, it holds the name, and need not ask.
+// New nodes join at the end, so the nodes before n only decrease. n.line may still contain nodes that have gone,
+// but it lacks none that exists. So if n is among the holders of n.line, it holds the name, and the client need
+// not ask.
 func (n *node) ahead(e event) {
 	if n.line == nil {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// usual returns a session to look with.
+// usual returns the session that Inspect, List and Break use.
 func (s *store) usual(ctx context.Context) (*session, error) {
 	return s.session(ctx, purpose{ttl: s.ttl})
 }
@@ -30,8 +30,8 @@ type content struct {
 // maxReads limits how many reads are under way.
 const maxReads = 64
 
-// each calls f for the numbers below n, up to maxReads at a time. It returns the first error, which ends the
-// other calls.
+// each calls f for the numbers below n, in up to maxReads goroutines. The first error ends the other calls, and
+// each returns it.
 func each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -41,7 +41,7 @@ func each(ctx context.Context, n int, f func(ctx context.Context, i int) error) 
 		all.Go(func() {
 			for i := int(next.Add(1) - 1); i < n && ctx.Err() == nil; i = int(next.Add(1) - 1) {
 				if err := f(ctx, i); err != nil {
-					cancel(err) // the others are not needed
+					cancel(err)
 				}
 			}
 		})
@@ -50,7 +50,7 @@ func each(ctx context.Context, n int, f func(ctx context.Context, i int) error) 
 	return context.Cause(ctx)
 }
 
-// readAll reads nodes. A node that has gone has no stat.
+// readAll reads the nodes of l. If a node has gone, its content has no stat.
 func (s *session) readAll(ctx context.Context, dir string, l line) ([]content, error) {
 	found := make([]content, len(l))
 	return found, each(ctx, len(l), func(ctx context.Context, i int) (err error) {
@@ -65,10 +65,10 @@ func (s *session) readAll(ctx context.Context, dir string, l line) ([]content, e
 	})
 }
 
-// endless reports whether the node exists and ends with no session.
+// endless reports whether the node exists and is not ephemeral.
 func (c content) endless() bool { return c.stat != nil && c.stat.EphemeralOwner == 0 }
 
-// holdersIn describes the leases of the nodes in l that still exist.
+// holdersIn returns the leases of those nodes in l that still exist.
 func holdersIn(l line, found []content) []driver.Held {
 	all := []driver.Held{}
 	for i, c := range l {
@@ -121,7 +121,7 @@ func infoOf(name string, holders []driver.Held) *driver.Info {
 	return info
 }
 
-// lineOf returns the queue of a name, as the server knows it, and the data of its nodes.
+// lineOf returns the queue of a name, as the server knows it, and the contents of its nodes.
 func (s *session) lineOf(ctx context.Context, dir string) (line, []content, error) {
 	all, err := s.children(ctx, dir)
 	if err != nil {
@@ -135,8 +135,7 @@ func (s *session) lineOf(ctx context.Context, dir string) (line, []content, erro
 	return l, found, err
 }
 
-// List implements driver.Store. It reads the nodes of all names that begin
-// with prefix.
+// List implements driver.Store. It reads the nodes of all names that begin with prefix.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
 	n, err := s.usual(ctx)
 	if err != nil {
@@ -146,7 +145,7 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	if err != nil {
 		return nil, explain(err)
 	}
-	infos := make([]*driver.Info, len(names)) // the server has caught up with the leader by now
+	infos := make([]*driver.Info, len(names)) // names has made the server catch up with the leader
 	if err := each(ctx, len(names), func(ctx context.Context, i int) (err error) {
 		infos[i], err = n.inspect(ctx, names[i])
 		return err
@@ -156,7 +155,7 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	return slices.DeleteFunc(infos, func(i *driver.Info) bool { return len(i.Holders)+len(i.Waiters) == 0 }), nil
 }
 
-// names returns the names that have a node and begin with prefix.
+// names returns the lock names that have a node and begin with prefix.
 func (s *session) names(ctx context.Context, prefix string) (names []string, err error) {
 	if err := s.sync(ctx, s.store.root); err != nil {
 		return nil, err
@@ -174,8 +173,8 @@ func (s *session) names(ctx context.Context, prefix string) (names []string, err
 	return names, nil
 }
 
-// Break implements driver.Store. One transaction deletes the node of the lease and writes into the node of the name
-// who has done it, and why.
+// Break implements driver.Store. One transaction deletes the node of the lease and records in the name's node who
+// has broken the lease, and why.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	n, err := s.usual(ctx)
 	if err != nil {

@@ -11,15 +11,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// keep has a quorum confirm the session again and again, so that a new lease can be trusted at once; see confirm.
-// It ends a session that has had no answer for long. Servers that have lost their data refuse a client that has
-// seen more than they know, and package zk would try for ever.
+// keep has a quorum confirm the session at intervals, so that a new lease can be trusted at once; see confirm.
+// keep also ends a session that has had no answer for a long time. For example, servers that have lost their data
+// refuse a client that has seen later transactions, and package zk would try for ever.
 //
-// A request does not wait for the answer to the one before it: on a slow link two windows would become too long.
+// keep sends a request without waiting for the answer to the one before: on a slow link two windows would become
+// too long.
 func (s *session) keep() {
 	for s.sleep(s.store.ctx, s.due()) {
 		if s.due() > 0 {
-			continue // renewals, and nodes that were made, have been confirmed meanwhile
+			continue // renewals and new nodes have confirmed the session in the meantime
 		}
 		s.mu.Lock()
 		s.touched = driver.Now()
@@ -28,10 +29,11 @@ func (s *session) keep() {
 	}
 }
 
-// maxTouching is how many requests of keep may be under way.
+// maxTouching limits how many requests of keep are under way.
 const maxTouching = 16
 
-// touchSoon has a quorum confirm the session, unless so many requests for that are under way. s.mu is held.
+// touchSoon has a quorum confirm the session, unless the number of such requests under way has reached most. s.mu is
+// held.
 func (s *session) touchSoon(most int) {
 	if s.touching < most {
 		s.touching++
@@ -53,7 +55,7 @@ func (s *session) touchOnce() {
 	}
 }
 
-// due returns how long keep waits before it asks a quorum again.
+// due returns how long keep waits before its next request.
 func (s *session) due() time.Duration {
 	pace := s.pace()
 	s.mu.Lock()
@@ -65,9 +67,10 @@ func (s *session) due() time.Duration {
 	return max(last, s.counted).Add(pace).Sub(driver.Now())
 }
 
-// pace is how often keep asks a quorum: so often that two windows fit into the slack, see confirm, with some room; and
-// so often that a silent connection can be given up. While there is neither a lease nor a waiter, and leases are
-// renewed, two windows only have to fit into half of the TTL: a lease may begin with so much less.
+// pace returns the interval between the requests of keep. Two windows must fit into the slack, with some room; see
+// confirm. The interval is also short enough to notice a silent connection. While the session has neither leases
+// nor waiters, and its leases are renewed, two windows only have to fit into half of the TTL, because a lease may
+// begin with that much less.
 func (s *session) pace() time.Duration {
 	tick, timeout := s.store.tick, s.granted()
 	s.mu.Lock()

@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// begin makes the lease hold the name, from the given instant on. It returns false if the lease has ended
+// begin records that the lease holds the name from the instant since on. It returns false if the lease has ended
 // already. session.mu is held.
 //
-// The session goes on for other leases. So the client deletes the node when the TTL is over. The servers do that at the end
-// of the session if the client has died.
+// The session goes on for other leases, so the client deletes the node when the TTL has passed. If the client has
+// died, the servers delete it at the end of the session.
 func (n *node) begin(since driver.Instant) bool {
 	if n.lost != nil || n.leaving {
 		return false
@@ -36,7 +36,7 @@ func (n *node) begin(since driver.Instant) bool {
 	return true
 }
 
-// expire is called when the TTL may have passed.
+// expire runs when the timer fires. It ends the lease if the TTL has passed, and else sets the timer again.
 func (n *node) expire() {
 	s := n.s
 	s.mu.Lock()
@@ -52,7 +52,8 @@ func (n *node) expire() {
 	s.store.work.Go(n.clear)
 }
 
-// lose records that the lease, or its place in the queue, was ended by somebody else, and tells the client. session.mu is held.
+// lose records that somebody else has ended the lease or its place in the queue, and tells the client. session.mu
+// is held.
 func (n *node) lose(why *driver.LostError) {
 	if n.lost != nil || n.leaving {
 		return
@@ -65,14 +66,14 @@ func (n *node) lose(why *driver.LostError) {
 	n.tell(driver.Event{Kind: driver.Lost, Loss: why})
 }
 
-// tell reports an event about the lease.
+// tell sends an event about the lease to the client.
 func (n *node) tell(e driver.Event) {
 	e.Name, e.Lease = n.ref.Name, n.ref.Lease
 	n.s.store.tell(e)
 }
 
-// clear deletes the node of a lease that has expired. Nobody else does, and the session may go on for long. So clear repeats the
-// request until the node is gone.
+// clear deletes the node of a lease that has expired. The session may go on for a long time and would keep the
+// node, so clear repeats the request until the node is gone.
 func (n *node) clear() {
 	ctx := n.s.store.ctx
 	for ctx.Err() == nil && n.use(ctx) == nil {
@@ -86,7 +87,7 @@ func (n *node) clear() {
 	}
 }
 
-// missing records that somebody has deleted the node. It returns who and why, if that is known.
+// missing records that somebody has deleted the node. The error that it returns names the person, if known.
 func (n *node) missing(ctx context.Context) *driver.LostError {
 	why, err := n.brokenBy(ctx)
 	if err != nil || why == nil {
@@ -98,9 +99,10 @@ func (n *node) missing(ctx context.Context) *driver.LostError {
 	return why
 }
 
-// Renew implements driver.Store. A transaction that a quorum carries out for the session renews all of its
-// leases whose nodes are watched over the same connection: the server would have reported that a node was deleted
-// before it answers. If the caller gives up before the answer, the next call for the lease gets it.
+// Renew implements driver.Store. One transaction that a quorum carries out for the session renews all of its
+// leases whose nodes are watched over the same connection: the server would have reported the deletion of a node
+// before it answered the transaction. If ctx ends before the answer comes, the next call for the lease uses the
+// answer.
 func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (driver.Renewal, error) {
 	n, _ := ref.Handle.(*node)
 	if n == nil {
@@ -127,8 +129,8 @@ func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (d
 	return driver.Renewal{}, failure(ctx, err, false)
 }
 
-// confirmed returns since when the lease is trusted by a transaction that was sent after n.asked: after the first
-// call that has not returned one.
+// confirmed returns the instant from which the lease is trusted, by a transaction that was sent after n.asked.
+// n.asked is when the first call began that has not got a confirmation.
 func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
 	s := n.s
 	for {
@@ -140,7 +142,7 @@ func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant
 			s.news = make(chan struct{})
 		}
 		news, watching, w := s.news, n.watching(), s.watches[n.path()]
-		asked := watching || w != nil && w.own == n && w.link == s.link // the watch has no answer yet: a second one would come later
+		asked := watching || w != nil && w.own == n && w.link == s.link // the watch is being set; setting it again would take longer
 		switch {
 		case n.lost != nil, n.leaving:
 			s.mu.Unlock()
@@ -151,7 +153,7 @@ func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant
 			s.mu.Unlock()
 			return since, nil
 		}
-		s.touchSoon(maxRenewing) // beside the request below
+		s.touchSoon(maxRenewing) // runs at the same time as n.own below
 		s.mu.Unlock()
 		if !asked {
 			if err := n.own(ctx); err != nil {
@@ -169,11 +171,11 @@ func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant
 	}
 }
 
-// maxRenewing is how many transactions are under way to renew leases. Other renewals wait for the next one. It is more than one,
-// as on a slow link a renewal must not wait for the answer to another.
+// maxRenewing limits how many transactions that renew leases are under way. Further renewals wait for the next
+// one. The limit is more than one, because on a slow link a renewal must not wait for the answer to another.
 const maxRenewing = 4
 
-// renewed records until when the lease lasts. A renewal never makes that earlier.
+// renewed records that the lease lasts until the given instant, unless it lasts longer already.
 func (n *node) renewed(until driver.Instant) {
 	s := n.s
 	s.mu.Lock()
@@ -185,7 +187,7 @@ func (n *node) renewed(until driver.Instant) {
 	}
 }
 
-// noteAcquired writes into the node when the lease was granted. Only people read it, so it ignores errors.
+// noteAcquired writes the time of the grant into the node. Only people read it, so noteAcquired ignores errors.
 func (n *node) noteAcquired(ctx context.Context, at time.Time) {
 	_, _ = call(ctx, n.s, func() (*zk.Stat, error) {
 		data, stat, err := n.s.conn.Get(n.path())
@@ -200,10 +202,10 @@ func (n *node) noteAcquired(ctx context.Context, at time.Time) {
 func (s *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bool, err error) {
 	n, _ := ref.Handle.(*node)
 	if n == nil || n.s.isDead() {
-		return false, nil // it has gone with its session
+		return false, nil // the node has gone with its session
 	}
 	n.s.mu.Lock()
-	was := n.expires != 0 && n.lost == nil && !n.leaving // it was granted, and the client knows of no end
+	was := n.expires != 0 && n.lost == nil && !n.leaving // the lease was granted, and the client does not know that it has ended
 	n.leaving = true
 	n.s.mu.Unlock()
 	err = n.use(ctx)

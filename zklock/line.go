@@ -22,7 +22,8 @@ type kind struct {
 
 func kindOf(req *driver.Request) kind { return kind{req.Shared, req.Slots} }
 
-// marker is the part of a node's name that shows its kind. For exclusive leases it is Curator's.
+// marker returns the part of a node's name that shows its kind. For exclusive leases it is the marker of Curator's
+// locks.
 func (k kind) marker() string {
 	switch {
 	case k.shared:
@@ -47,17 +48,17 @@ type child struct {
 	name  string
 	kind  kind
 	seq   int64
-	token uint64 // of its lease; 0 if it can have none
+	token uint64 // the lease's token; 0 if the number would be too large
 }
 
-// nodeName matches our nodes, and those of Curator's mutex and read-write lock, of kazoo's locks, and of package
-// zk's Lock. The server writes the number as %010d. The expression is compiled on first use, as programs that use other stores
-// import this package, too.
+// nodeName matches the nodes of this package, of Curator's mutex and read-write lock, of kazoo's locks, and of
+// package zk's Lock. The server writes the number as %010d. The first use compiles the expression, because
+// programs that use other stores import this package, too.
 var nodeName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:(?:^|-)(lock-)|(__lock__|__WRIT__)|(-read-|__READ__|__rlock__)|-slots([1-9][0-9]{0,8})-)(-?[0-9]{9,10})$`)
 })
 
-// parseChild reads the name of a node. ok is false if the node is of no lock.
+// parseChild reads the name of a node. ok is false if the node does not belong to a lock.
 func parseChild(name string) (c child, ok bool) {
 	m := nodeName().FindStringSubmatch(name)
 	if m == nil {
@@ -70,19 +71,20 @@ func parseChild(name string) (c child, ok bool) {
 	return c, true
 }
 
-// line is the queue of a name, in order. It alone determines the holders: they are the longest part at its front that may hold
-// together. Nodes behind them change nothing, so a node that has become a holder remains one until it is deleted.
+// line is the queue of a name, in order. The order determines the holders: they are the longest part at the front
+// whose leases may hold the name together. Nodes join at the end, so a node that has become a holder remains one
+// until it is deleted.
 type line []child
 
-// maxSeq is from where on numbers are refused. The server counts in 32 bits: after 2147483647 comes -2147483648,
-// which would be first in line.
+// maxSeq is the first number that readLine refuses. The server counts in 32 bits: after 2147483647 comes
+// -2147483648, which would be first in the queue.
 const maxSeq = 1<<31 - 1<<20
 
 var errOverflow = errors.New("the numbers of the nodes of this name have nearly run out: " +
 	"let nobody use the name for a minute or two, so that the servers remove its parent and begin anew, or use another name")
 
-// readLine returns the queue among the children of a name's node, which the transaction czxid has made. It skips nodes that
-// are of no lock.
+// readLine returns the queue of a name from the names of the children. czxid is the transaction that made the
+// name's node. readLine skips children that do not belong to a lock.
 func readLine(names []string, czxid int64) (line, error) {
 	l := make(line, 0, len(names))
 	for _, name := range names {
@@ -107,7 +109,7 @@ func (l line) index(name string) int {
 	return slices.IndexFunc(l, func(c child) bool { return c.name == name })
 }
 
-// holders returns how many nodes at the front hold the name.
+// holders returns the number of nodes at the front that hold the name.
 func (l line) holders() int {
 	for i, c := range l {
 		if i > 0 && !l.together(i, c.kind) {
@@ -117,7 +119,8 @@ func (l line) holders() int {
 	return len(l)
 }
 
-// together reports whether a lease of kind k may hold the name together with the first i in line, which do.
+// together reports whether a lease of kind k may hold the name together with the first i nodes of the queue, which
+// hold it.
 func (l line) together(i int, k kind) bool {
 	if i == 0 {
 		return true
@@ -125,13 +128,13 @@ func (l line) together(i int, k kind) bool {
 	return k == l[0].kind && (k.shared || i < k.slots)
 }
 
-// before returns the nodes that waiter i watches: its turn cannot come before one of them has gone. They are few, so
-// a release wakes few waiters.
+// before returns the nodes that waiter i watches. At least one of them must go before its turn can come. They are
+// few, so a release wakes few waiters.
 //
 //   - Exclusive: the node before it.
-//   - Shared: the nearest that is not shared.
-//   - One of n slots: the nearest that is not one of n slots. If there is none, the turn comes when fewer than n of the
-//     nodes before it are left. By then one of the nearest n has gone, and these tend to go last.
+//   - Shared: the nearest node that is not shared.
+//   - One of n slots: the nearest node of another kind. If there is none, the turn comes when fewer than n of the
+//     nodes before it are left. By then one of the nearest n has gone; the nearest tend to go last.
 func (l line) before(i int) line {
 	k := l[i].kind
 	if k == (kind{}) {

@@ -15,30 +15,28 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// link is one connection of a session to a server. It reads what package zk does not report: how long the session
-// lasts, and whether it is still the same. It also shortens the time that package zk waits for a server: up to seven session
-// timeouts while it connects.
+// link is one connection of a session to a server. It reads two facts that package zk does not report: the
+// session's timeout, and whether the session is still the same one. It also limits how long package zk waits for a
+// server, which can be seven session timeouts while it connects.
 type link struct {
 	net.Conn
 	s *session
 
 	asked driver.Instant // when the request to connect was sent
-	head  []byte         // the first bytes of the answer to it
+	head  []byte         // the first bytes of the answer to that request
 	ready atomic.Bool    // headLen bytes of the answer have come
-	rest  int            // how many bytes of the answer are still to come
+	rest  int            // bytes of the answer that are still to come
 
 	again   chan struct{} // closed when package zk has sent a request that sets its watches again
-	watched sync.Once     // closes it
-	open    bool          // later answers may be read
+	watched sync.Once     // closes again
+	open    bool          // awaitWatches has returned: Read passes on the later answers
 }
 
-// The answer to a request to connect begins with its length, the version of the
-// protocol, the session timeout in milliseconds, and the id of the session, which
-// is 0 if the session has expired.
+// headLen is the length of the part of a connect answer that link reads: the answer's length, the protocol
+// version, the session timeout in milliseconds, and the id of the session. The id is 0 if the session has expired.
 const headLen = 4 + 4 + 4 + 8
 
-// opSetWatches is the kind of request, the third number of its packet, that sets the
-// watches anew.
+// opSetWatches is the type of the request that sets the watches again. The type is the third number of a packet.
 const opSetWatches = 101
 
 func (l *link) Write(b []byte) (int, error) {
@@ -78,14 +76,15 @@ func (l *link) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// watchesTime is more than package zk needs to set its watches again, on a busy machine. With a password, package
-// zk waits for an answer before it does so, and awaitWatches waits for a tenth of that.
+// watchesTime limits how long awaitWatches waits. It is more than package zk needs to set its watches again, even
+// on a busy machine. With a password, package zk first waits for an answer, which awaitWatches holds back; so
+// awaitWatches waits for only a tenth of the time.
 const watchesTime = 500 * time.Millisecond
 
 // awaitWatches holds back the answers on a new connection until package zk has sent the request that sets its
-// watches again. Package zk reads the last transaction that it has seen for that request without a lock. If an answer came in
-// between, the request could name a later transaction, and the server would not report changes before that; and the
-// race detector would complain.
+// watches again. That request names the last transaction that package zk has seen, which it reads without a lock.
+// If an answer came in between, the request could name a later transaction. Then the server would not report the
+// changes before that transaction, and the race detector would report a race.
 func (l *link) awaitWatches() {
 	l.s.mu.Lock()
 	watches := len(l.s.watches)
@@ -115,8 +114,8 @@ func (l *link) SetReadDeadline(t time.Time) error {
 
 func (l *link) SetWriteDeadline(t time.Time) error { return l.Conn.SetWriteDeadline(l.limit(t)) }
 
-// limit returns t, or the time at which a silent connection is given up, if that is earlier. A good connection
-// has answers more often.
+// limit returns t, or the time at which the session gives up a silent connection, whichever is earlier. A good
+// connection brings answers more often than that.
 func (l *link) limit(t time.Time) time.Time {
 	if most := time.Now().Add(l.s.patience()); t.IsZero() || t.After(most) {
 		return most
@@ -127,7 +126,7 @@ func (l *link) limit(t time.Time) time.Time {
 // dial connects to one server.
 func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 	if s.isDead() {
-		return nil, errSession // package zk would begin a new session
+		return nil, errSession // else package zk would begin a new session
 	}
 	ctx, cancel := context.WithTimeout(s.store.ctx, max(s.patience(), time.Second))
 	defer cancel()
@@ -156,16 +155,17 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 
 var errNewSession = errors.New("zklock: the server has begun another session")
 
-// hostProvider is a zk.HostProvider. The one of package zk looks the hosts up only once, and if there is only one server waits
-// for a second before it connects again.
+// hostProvider is a zk.HostProvider. It leaves the look-up of hosts to dial, on each connection. The provider of
+// package zk looks the hosts up only once, and with a single server it waits for a second before it connects
+// again.
 type hostProvider struct {
 	mu    sync.Mutex
 	addrs []string
 	next  int
-	tried int // how many since one has answered
+	tried int // attempts since a server has answered
 }
 
-// Init implements zk.HostProvider. The addresses are in random order.
+// Init implements zk.HostProvider. Package zk has put the addresses into random order.
 func (h *hostProvider) Init(addrs []string) error {
 	h.addrs = addrs
 	return nil
@@ -173,8 +173,8 @@ func (h *hostProvider) Init(addrs []string) error {
 
 func (h *hostProvider) Len() int { return len(h.addrs) }
 
-// Next implements zk.HostProvider. wait is true after each server was tried, and three attempts at least. Then package
-// zk fails the requests that it has not sent, and pauses for a second.
+// Next implements zk.HostProvider. It returns wait after it has returned each server, and at least three
+// addresses, without success. Package zk then fails the requests that it has not sent, and pauses for a second.
 func (h *hostProvider) Next() (addr string, wait bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +187,7 @@ func (h *hostProvider) Next() (addr string, wait bool) {
 	return addr, wait
 }
 
-// Connected implements zk.HostProvider: a server has answered.
+// Connected implements zk.HostProvider. Package zk calls it when a server has answered.
 func (h *hostProvider) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

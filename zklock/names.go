@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// The names of nodes are a contract with clients in other languages: see docs/zookeeper-protocol.md.
+// Clients in other languages rely on the names of nodes: see docs/zookeeper-protocol.md.
 
-// encodeName returns the node of a name, below the root. It writes as %XX what ZooKeeper does not accept in a path
-// or reads in another way: the slash, the characters that are invalid for its Java code (which sees UTF-16, so all beyond U+FFFF
-// are), and the first byte of ".", ".." and "zookeeper", which is the servers' own node.
+// encodeName returns the node name for a lock's name. It writes some characters as %XX, because ZooKeeper refuses
+// them in a path or gives them another meaning: the slash, the percent sign, the characters that ZooKeeper's Java
+// code refuses (it sees UTF-16, so all characters beyond U+FFFF are among them), and the first byte of ".", ".."
+// and "zookeeper", which is the servers' own node.
 func encodeName(name string) string {
 	var b strings.Builder
 	reserved := name == "." || name == ".." || name == "zookeeper"
@@ -30,14 +31,15 @@ func encodeName(name string) string {
 	return b.String()
 }
 
-// decodeName returns the name of a node. ok is false if the node is of another program: encodeName makes no such node.
+// decodeName returns the lock's name for a node name. ok is false if encodeName cannot have made the node name;
+// then the node belongs to another program.
 func decodeName(node string) (name string, ok bool) {
 	name, err := url.PathUnescape(node)
 	return name, err == nil && encodeName(name) == node
 }
 
-// guid returns the part of a node's name that is unique to the lease. It is the id of the lease, if a path can have
-// that as it is.
+// guid returns the part of a node's name that is unique to the lease. It is the lease's id if that is alphanumeric
+// and of a suitable length, else a hash of the id.
 func guid(lease string) string {
 	if len(lease) >= 16 && len(lease) <= 64 && !strings.ContainsFunc(lease, notAlphanumeric) {
 		return lease
@@ -50,5 +52,5 @@ func notAlphanumeric(r rune) bool {
 	return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
 }
 
-// nodePrefix returns the name of a lease's node, without the number that the server appends.
+// nodePrefix returns the name of a lease's node without the number that the server appends.
 func nodePrefix(lease string, k kind) string { return "_c_" + guid(lease) + k.marker() }

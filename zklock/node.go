@@ -13,50 +13,50 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// retryPause is how long to wait before a request is repeated.
+// retryPause is the pause before a request is repeated.
 const retryPause = 30 * time.Millisecond
 
-// node is the place of one lease in the queue of a name: an ephemeral node that the servers number. The client
-// knows it while the lease is asked for or held, and until the servers have deleted it.
+// node is a lease's ephemeral node, which the servers number: its place in the queue of a name. The client keeps
+// it from the request for the lease until the servers have deleted the node.
 type node struct {
 	s      *session
 	ref    driver.Ref
 	ttl    time.Duration
 	renew  bool   // the lease will be renewed
-	dir    string // of the name
-	prefix string // of the node's name; has the id of the lease, so it is no other lease's
-	floor  int64  // the latest transaction that was seen before the first request for this lease; or 0
+	dir    string // the name's node
+	prefix string // of the node's name; contains the lease's guid, so it is unique
+	floor  int64  // store.seen at the first request for this lease; see checkOrder
 
-	busy chan struct{} // has an element while somebody uses the fields up to the next blank line
+	busy chan struct{} // holds an element while a call uses the fields below, up to "Guarded by session.mu"
 
 	making   chan made // gets the answer to a request to make the node, if one is under way
-	maybe    bool      // a request to make it had no answer: it may exist, under an unknown name
-	made               // the last answer of those
+	maybe    bool      // a request to make the node had no answer: the node may exist, under an unknown name
+	made               // the last answer to such a request
 	deleting bool      // a request to delete it has been sent
-	gone     bool      // it existed, and was deleted
+	gone     bool      // the node existed, and was deleted
 
 	// Guarded by session.mu.
 	name    string            // "" until it is known
 	token   uint64            // 0 until it is known
-	line    line              // while it waits: the queue, without nodes that have gone
-	before  []string          // the paths of the nodes that must go first, which are watched
-	link    *link             // the connection, or one before it, over which the node is watched; nil if it is not
-	expires driver.Instant    // when it is deleted unless the lease is renewed; 0 before the grant
-	timer   *time.Timer       // at expires
-	asked   driver.Instant    // when the oldest renewal without an answer began; or 0
-	young   driver.Instant    // since when it is among the holders and cannot be trusted yet; or 0
-	waited  time.Time         // when the lease was granted after it had waited, until that is written into the node
-	lost    *driver.LostError // why the lease has ended, once the client was told
-	leaving bool              // the client wants it deleted: that it goes is no loss
+	line    line              // the queue while the lease waits; ahead removes nodes that go
+	before  []string          // the paths of the watched nodes before this one
+	link    *link             // the connection over which the watch was set, perhaps an earlier one; nil without a watch
+	expires driver.Instant    // when the lease expires unless it is renewed; 0 before the grant
+	timer   *time.Timer       // calls expire at expires
+	asked   driver.Instant    // when the oldest unanswered renewal began; or 0
+	young   driver.Instant    // when the lease became a holder, if it cannot be trusted yet; or 0
+	waited  time.Time         // when a lease that had waited was granted; noteAcquired is to write it into the node
+	lost    *driver.LostError // why the lease has ended; the client has been told
+	leaving bool              // the client deletes the node: its deletion is not a loss
 }
 
 // made is the answer to a request to make a node.
 type made struct {
-	at    string
+	at    string // the path of the node
 	err   error
-	since driver.Instant // the result of trusted for the request
-	sure  error          // the error of that; errYoung from the first use on
-	early listing        // of the name's nodes, asked for behind the request; used once
+	since driver.Instant // what trusted returned for the request
+	sure  error          // the error of trusted; errYoung once since was used
+	early listing        // the name's children, from a request sent after this one; used once
 }
 
 func (s *session) newNode(req *driver.Request) *node {
@@ -69,12 +69,12 @@ func (s *session) newNode(req *driver.Request) *node {
 
 func (n *node) path() string { return n.dir + "/" + n.name }
 
-// key names the lease within the session.
+// key identifies the lease within its session.
 func (n *node) key() string { return n.dir + "/" + n.prefix }
 
 func (n *node) kind() kind { return kind{n.ref.Shared, n.ref.Slots} }
 
-// use waits until nobody else uses the node. The caller must call free.
+// use waits until no other call uses the node. The caller must call free.
 func (n *node) use(ctx context.Context) error {
 	select {
 	case n.busy <- struct{}{}:
@@ -86,13 +86,13 @@ func (n *node) use(ctx context.Context) error {
 
 func (n *node) free() { <-n.busy }
 
-// watching reports whether the node is watched over the present connection: then the server reports that it was deleted
-// before it answers any later request. On a new connection package zk sets watches again, but does not say if that
-// has failed. session.mu is held.
+// watching reports whether the node is watched over the present connection. If it is, the server reports a
+// deletion of the node before it answers any later request. On a new connection package zk sets its watches again,
+// but does not report when that fails. session.mu is held.
 func (n *node) watching() bool { return n.link != nil && n.link == n.s.link }
 
-// make makes the node, unless it exists. If an earlier request for it had no answer, make looks for the node
-// first. After an error the node may exist if n.left says so.
+// make makes the node, unless it exists. If an earlier request to make it had no answer, make looks for the node
+// first. If make returns an error, n.left says whether the node may exist.
 func (n *node) make(ctx context.Context, req *driver.Request) error {
 	if err := n.settle(ctx); err != nil {
 		return err
@@ -115,10 +115,11 @@ func (n *node) make(ctx context.Context, req *driver.Request) error {
 	return nil
 }
 
-// create sends one request. If ctx ends before the answer comes, n.making gets it.
+// create sends one request to make the node. If ctx ends before the answer comes, n.making receives the answer.
 //
-// Behind it goes a request for the children. A server carries out the requests of a session in order, so the list has the
-// node. If the other request happens to be sent first, the list has not, and place asks again.
+// A request for the children follows. A server carries out the requests of a session in order, so the list
+// contains the node. If package zk happens to send the request for the children first, the list does not contain
+// the node, and place asks for the list again.
 func (n *node) create(ctx context.Context, req *driver.Request) error {
 	sent := n.s.sending()
 	n.making = make(chan made, 1)
@@ -140,7 +141,7 @@ func (n *node) create(ctx context.Context, req *driver.Request) error {
 	return n.answer(ctx)
 }
 
-// answer waits for the answer to the request that is under way.
+// answer waits for the answer to the request to make the node.
 func (n *node) answer(ctx context.Context) error {
 	select {
 	case n.made = <-n.making:
@@ -162,12 +163,12 @@ func (n *node) answer(ctx context.Context) error {
 	}
 }
 
-// left reports whether the servers have the node, or may have it.
+// left reports whether the node exists or may exist at the servers.
 func (n *node) left() bool {
 	return (n.making != nil || n.maybe || n.name != "") && !n.gone && !n.s.isDead()
 }
 
-// settle finds out whether the node was made. It repeats requests until that is certain, or ctx ends.
+// settle finds out whether the node was made. It repeats requests until it knows, or ctx ends.
 func (n *node) settle(ctx context.Context) error {
 	if n.making != nil {
 		if err := n.answer(ctx); err != nil && !n.maybe && ctx.Err() != nil {
@@ -182,13 +183,13 @@ func (n *node) settle(ctx context.Context) error {
 	return nil
 }
 
-// again reports, after a pause, whether to repeat a request that has failed with err.
+// again reports whether to repeat a request that has failed with err. It pauses first.
 func (n *node) again(ctx context.Context, err error) bool {
 	return passing(err) && n.s.sleep(ctx, retryPause)
 }
 
-// remove deletes the node, and reports whether it existed. It repeats requests until the node is certainly gone, or
-// ctx ends.
+// remove deletes the node, and reports whether it existed. It repeats requests until the node is certainly gone,
+// or ctx ends.
 func (n *node) remove(ctx context.Context) (found bool, err error) {
 	if err := n.settle(ctx); err != nil {
 		return false, err
@@ -201,7 +202,7 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 		case err == nil:
 			found = true
 		case missing && before:
-			// The request whose answer was lost has deleted it, or somebody has broken the lease before.
+			// An earlier request without an answer has deleted the node, or somebody had broken the lease before.
 			var by *driver.LostError
 			by, err = n.brokenBy(ctx)
 			found = by == nil
@@ -215,7 +216,7 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 	return found, nil
 }
 
-// brokenBy returns who has broken the lease of a node that is gone, or nil if the node of the name does not say it.
+// brokenBy returns who has broken the lease, or nil if the name's node does not say so.
 func (n *node) brokenBy(ctx context.Context) (*driver.LostError, error) {
 	data, err := call(ctx, n.s, func() ([]byte, error) {
 		data, _, err := n.s.conn.Get(n.dir)

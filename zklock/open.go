@@ -20,29 +20,29 @@ import (
 // Options are the settings of a client of ZooKeeper. The zero value and a nil *Options are valid. A parameter
 // of the URL overrides its field.
 type Options struct {
-	// Options.TTL is also the TTL for which Open begins a session. A lease with another TTL needs
-	// another session; a client has up to eight.
+	// Options.TTL is also the TTL of the session that Open begins. Leases with another TTL need another session. A
+	// client has at most eight sessions.
 	pawl.Options
 
-	// Root is the node that has a node for each name. The default is "/pawl". The client makes it if it
-	// is missing. Clients with the same root exclude each other.
+	// Root is the node below which each name has a node. The default is "/pawl". The client makes Root if it is
+	// missing. Clients exclude each other only if they have the same Root.
 	Root string
 
-	// TickTime is the tickTime of the servers, from zoo.cfg, or more. By default the client asks each server
-	// with the word conf and takes the longest; if not all of them answer, it takes 2 s at least, ZooKeeper's
-	// usual tickTime. A tick that is too short lets two clients hold a name.
+	// TickTime is at least the tickTime of the servers, from zoo.cfg. By default the client sends the command conf
+	// to each server and takes the longest tick. If a server does not answer, the client takes at least 2 s,
+	// ZooKeeper's default. If TickTime is too short, two clients may hold a name.
 	TickTime time.Duration
 
-	// Username and Password log in with the scheme digest if the URL has no user. The password may also
-	// be in the URL, in its password_file, or in $PAWL_ZK_PASSWORD. With a user, only that user may use the
-	// nodes that the client makes; by default everybody may.
+	// Username and Password log in with the digest scheme if the URL has no user. The password may also come from
+	// the URL, its password_file, or $PAWL_ZK_PASSWORD. If there is a user, only that user may use the nodes that
+	// the client makes. By default everybody may.
 	Username, Password string
 
-	// TLS is the configuration for zks URLs. By default the client trusts the authorities of the system.
+	// TLS is the configuration for zks URLs. By default the client trusts the system's certificate authorities.
 	TLS *tls.Config
 
-	// Dial connects to a server. It gets "tcp" and the server's address. By default a net.Dialer does. Use
-	// it with zk URLs only: if the connection needs TLS, Dial makes that as well.
+	// Dial connects to a server. Its arguments are "tcp" and the server's address. The default is the DialContext
+	// of a net.Dialer. Use Dial only with zk URLs: if the connection needs TLS, Dial has to set it up.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// ConnectTimeout limits how long a session takes to begin. The default is 5 s.
@@ -56,19 +56,19 @@ const (
 	passwordEnv    = "PAWL_ZK_PASSWORD"
 )
 
-// Open returns a client of the servers at url, which is one of
+// Open returns a client of the servers at url, which has one of these forms:
 //
 //	zk://[user:password@]host[:port][,host[:port]…][/root]
 //	zks://…                                                  with TLS
 //
-// with the parameters tick_time, connect_timeout, password_file, ca_file, cert_file, key_file and server_name.
+// The parameters are tick_time, connect_timeout, password_file, ca_file, cert_file, key_file and server_name.
 //
-// Open begins a session, which takes ConnectTimeout at most. If no server is available, Open succeeds, and the
-// client connects when it is used; see pawl.Client.Ping. Open returns an error if the URL or the options are wrong,
-// or if the TTL is longer than the servers' sessions. No error contains the password.
+// Open begins a session, which takes at most ConnectTimeout. If no server is available, Open succeeds, and the
+// client connects when it is used; see pawl.Client.Ping. Open returns an error if the URL or the options are
+// wrong, or if the TTL is longer than the servers' sessions. Errors do not contain the password.
 //
-// A *zk.Conn cannot be passed in: it hides how long its session lasts, and begins a new one unasked. Pass
-// the servers, Dial and the user that it was made with.
+// Open does not accept a *zk.Conn, which hides the timeout of its session, and begins a new session by itself.
+// Pass the servers, the Dial function and the user of that connection.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) {
@@ -83,9 +83,9 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 	}, &opts.Options)
 }
 
-// NewStore returns the store at url, for programs that wrap it before they pass it to pawl.New. It returns
-// the errors of Open, and ErrUnavailable if no server is available. A TTL that is too long for the servers fails only when a
-// lease is asked for: a client that only looks needs no lease.
+// NewStore returns the store at url, for programs that wrap the store before they pass it to pawl.New. It returns
+// the errors of Open, and ErrUnavailable if no server is available. If the TTL is too long for the servers,
+// NewStore succeeds and the first request for a lease fails, because a client that only inspects needs no lease.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	s, err := connect(ctx, url, opts)
 	if err != nil {
@@ -111,8 +111,8 @@ func connect(ctx context.Context, url string, opts *Options) (*store, error) {
 	return s, nil
 }
 
-// orDefault returns a copy: a client may connect long after Open, and the caller may have changed
-// the options by then.
+// orDefault returns a copy of opts. The client may connect long after Open, and the caller may change the options
+// in the meantime.
 func orDefault(opts *Options) *Options {
 	if opts == nil {
 		return &Options{}
@@ -157,7 +157,7 @@ func newStore(p *place) (*store, error) {
 // dialFunc connects to a server.
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// checked returns dial with an error where it returns nothing.
+// checked returns a dialFunc that returns an error if dial returns neither a connection nor an error.
 func checked(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)

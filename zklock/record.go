@@ -12,15 +12,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// record is the data of a node: what people see of a holder or waiter.
+// record is the data of a lease's node. It describes the holder or waiter to people.
 type record struct {
 	driver.Holder
 	Lease string `json:"lease,omitempty"`
 	Why   string `json:"why,omitempty"`
 	// Holds are the leases that a waiter holds.
 	Holds []driver.Hold `json:"holds,omitempty"`
-	// Acquired is when the lease was granted, if it had to wait. The first renewal writes it. Until then, and for
-	// other leases, the time at which the node was made counts.
+	// Acquired is when the lease was granted, if it had to wait. The first renewal writes it. Without it, the
+	// node's creation time counts.
 	Acquired time.Time `json:"acquired,omitzero"`
 }
 
@@ -29,10 +29,10 @@ func newRecord(req *driver.Request) []byte {
 	return record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why, Holds: req.Holds}.encode()
 }
 
-// acquired returns the data of a node with the time at which its lease was granted.
+// acquired returns a node's data with the time of the grant added.
 func acquired(data []byte, at time.Time) []byte {
 	var r record
-	_ = json.Unmarshal(data, &r) // it is ours
+	_ = json.Unmarshal(data, &r) // cannot fail: this client wrote it
 	r.Acquired = at
 	return r.encode()
 }
@@ -45,8 +45,8 @@ func (r record) encode() []byte {
 	return b
 }
 
-// readRecord reads the data of a node. If it cannot be read, the node is of another library, and its name stands for
-// the id of the lease.
+// readRecord reads the data of a node. If it cannot, the node belongs to another library, and its name becomes the
+// lease's id.
 func readRecord(c child, data []byte) record {
 	var r record
 	if json.Unmarshal(data, &r) != nil || r.Lease == "" || guid(r.Lease) != c.guid() {
@@ -84,29 +84,29 @@ func waiter(c child, data []byte, stat *zk.Stat) driver.Waiter {
 	}
 }
 
-// broken is the data of a name's node: who broke the last leases on it, and why. Their holders read it. Nodes of
-// their own would have nobody who removes them.
+// broken is the data of a name's node: who broke the last leases on it, and why. The holders of those leases read
+// it. Nobody would remove separate nodes for this.
 type broken []brokenLease
 
 type brokenLease struct {
 	record
-	Node string `json:"node"` // that was deleted
+	Node string `json:"node"` // the lease's node
 }
 
 const maxBroken = 16
 
 func readBroken(data []byte) (b broken) {
-	_ = json.Unmarshal(data, &b) // if it cannot be read, it is of another library
+	_ = json.Unmarshal(data, &b) // an error means that another library wrote the data
 	return b
 }
 
-// add returns b with one more entry, and without the oldest if there are too many.
+// add returns b with one more entry. It removes the oldest entry if b would become longer than maxBroken.
 func (b broken) add(node string, by *driver.Holder, why string) broken {
 	b = append(b, brokenLease{record{Holder: *by, Why: why}, node})
 	return b[max(0, len(b)-maxBroken):]
 }
 
-// find returns who has broken the lease of a node, or nil.
+// find returns a LostError with the person who has broken the lease of the node, or nil.
 func (b broken) find(node string) *driver.LostError {
 	for _, r := range slices.Backward(b) {
 		if r.Node == node {

@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// session is one session with the servers, for all leases with one TTL.
+// session is one ZooKeeper session, for all leases with one TTL.
 //
-// The state that package zk reports proves nothing: a server that has lost the others still answers, and
-// does not know that a session has ended. Trust rests on requests that a quorum has carried out for the session; see
+// A server that has lost the other servers still answers, and does not know that a session has ended. So the
+// session does not trust the state that package zk reports. It trusts requests that a quorum has carried out; see
 // confirm.
 type session struct {
 	purpose
@@ -29,23 +29,23 @@ type session struct {
 
 	mu       sync.Mutex // guards the fields below
 	id       int64
-	timeout  time.Duration // that the servers have granted
-	away     chan struct{} // closed when the present attempt to reach a server has failed: a caller that tries again at once waits for the next
-	err      error         // why it has ended
-	dialErr  error         // why the last attempt to connect has failed
+	timeout  time.Duration // as the servers have granted it; before, the one to ask for
+	away     chan struct{} // closed when the attempt to reach a server has failed; then replaced for the next attempt
+	err      error         // why the session has ended; nil before
+	dialErr  error         // why the last connection attempt has failed
 	link     *link
-	counted  driver.Instant   // the leader counts the timeout from then or later; of this link
-	touches  []touch          // that the leader may not have heard of; of this link, in order
-	last     driver.Instant   // when the last touch was sent; of this link; or 0
-	touching int              // how many calls of touchOnce are under way
-	touched  driver.Instant   // when keep has sent the last one
-	news     chan struct{}    // closed when a field above or a watch has changed; nil if nobody waits for that
-	trip     time.Duration    // how long the last answer took
-	answered driver.Instant   // when the last answer came
-	nodes    map[string]*node // of leases, by their keys
+	counted  driver.Instant   // the leader counts the timeout from this instant or a later one; of this link
+	touches  []touch          // recent touches over this link, in order; see before
+	last     driver.Instant   // when the last confirmed touch was sent over this link; or 0
+	touching int              // calls of touchOnce under way
+	touched  driver.Instant   // when keep has sent its last touch
+	news     chan struct{}    // closed when renewals should look again; nil if none waits
+	trip     time.Duration    // the last round trip
+	answered driver.Instant   // when a server has answered last
+	nodes    map[string]*node // the leases' nodes, by their keys
 	watches  map[string]*watch
-	doubts   map[string]driver.Instant // since when leases are in doubt, by their keys
-	going    map[string]bool           // paths of the nodes that are being deleted as strays
+	doubts   map[string]driver.Instant // when each lease in doubt became so, by the leases' keys; see doubt.go
+	going    map[string]bool           // paths of the nodes that sweep deletes
 }
 
 var (
@@ -54,7 +54,7 @@ var (
 	errClosed  = fmt.Errorf("zklock: %w", driver.ErrClosed)
 )
 
-// newSession begins a session. Its ready is closed later.
+// newSession begins a session. It closes ready when the session can be used.
 func (s *store) newSession(p purpose) (*session, error) {
 	n := &session{
 		store: s, purpose: p, ready: make(chan struct{}), away: make(chan struct{}), dead: make(chan struct{}),
@@ -62,7 +62,7 @@ func (s *store) newSession(p purpose) (*session, error) {
 		nodes: make(map[string]*node), watches: make(map[string]*watch),
 		doubts: make(map[string]driver.Instant), going: make(map[string]bool),
 	}
-	made := make(chan struct{}) // package zk connects before it returns
+	made := make(chan struct{}) // zk.Connect may dial before n.conn is set
 	dial := func(network, addr string, d time.Duration) (net.Conn, error) {
 		<-made
 		return n.dial(network, addr, d)
@@ -74,17 +74,17 @@ func (s *store) newSession(p purpose) (*session, error) {
 	}
 	n.conn = conn
 	close(made)
-	s.work.Add(1) // for end, which may come beside Wait
+	s.work.Add(1) // for end, which may be called during Wait
 	s.work.Go(n.begin)
 	return n, nil
 }
 
-// silent is a zk.Logger that discards all lines. Errors are returned.
+// silent is a zk.Logger that discards all lines. Package zk also returns the errors that it logs.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// begin makes the session ready, and then keeps it.
+// begin logs in until that succeeds, closes ready, and then keeps the session.
 func (s *session) begin() {
 	for {
 		err := s.login()
@@ -108,7 +108,8 @@ func (s *session) begin() {
 	s.keep()
 }
 
-// login sends the user and the password. Without a user, it asks whether there is a root.
+// login sends the user and the password. Without a user, it asks whether "/" exists, which succeeds once there is
+// a session.
 func (s *session) login() error {
 	if s.store.auth != nil {
 		return s.conn.AddAuth("digest", s.store.auth)
@@ -117,7 +118,7 @@ func (s *session) login() error {
 	return err
 }
 
-// sleep waits for d. It returns false if the session or ctx ends before.
+// sleep waits for d. It returns false if the session or ctx ends first.
 func (s *session) sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -141,9 +142,9 @@ func (s *session) use(l *link) bool {
 
 // connected records a server's answer to the request to connect. It returns an error if the session has ended.
 //
-// Before it answers, the server asks the leader, which then begins to count the timeout anew. That may be a leader that
-// leads nobody any more. A request that a quorum carries out over the same connection shows that it was not, as
-// a server that loses its leader closes its connections.
+// Before the server answers, it asks the leader, and the leader counts the timeout anew. That leader may have lost
+// its quorum already. A later request that a quorum carries out over the same connection proves that it had not: a
+// server closes its connections when it loses its leader.
 func (s *session) connected(l *link, id int64, timeout time.Duration) error {
 	s.mu.Lock()
 	known := s.id
@@ -166,7 +167,8 @@ func (s *session) connected(l *link, id int64, timeout time.Duration) error {
 	return errNewSession
 }
 
-// missed reports that events may have been lost before this connection, and begins a sweep. s.mu is held.
+// missed tells the waiters that events may have been lost before this connection, and begins a sweep. s.mu is
+// held.
 func (s *session) missed() {
 	waits := make(map[string]bool)
 	for _, n := range s.nodes {
@@ -182,7 +184,7 @@ func (s *session) missed() {
 	}
 }
 
-// end ends the session, and tells the servers if they can be reached.
+// end ends the session, and closes it at the servers if one can be reached.
 func (s *session) end(why error) {
 	s.mu.Lock()
 	if s.err != nil {
@@ -214,7 +216,7 @@ func (s *session) isDead() bool {
 	}
 }
 
-// get returns a field that the session's lock guards.
+// get returns a field that s.mu guards.
 func get[T any](s *session, field *T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +229,7 @@ func (s *session) granted() time.Duration { return get(s, &s.timeout) }
 
 func (s *session) sessionID() int64 { return get(s, &s.id) }
 
-// trouble records why a server could not be reached.
+// trouble records the error of a connection attempt.
 func (s *session) trouble(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

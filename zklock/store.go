@@ -25,18 +25,18 @@ type store struct {
 	tell func(driver.Event)
 
 	addrs    []string
-	shown    string // for people
-	root     string // below it are the nodes of the names
+	shown    string // the URL without the password, for error texts
+	root     string // the parent of the names' nodes
 	tls      *tls.Config
 	dial     dialFunc
 	auth     []byte // user:password, or nil
 	acl      []zk.ACL
-	ttl      time.Duration // of the session to look with
+	ttl      time.Duration // of the session that Inspect, List and Break use
 	tick     time.Duration
-	tickFrom string        // how it is known, for people
-	timeout  time.Duration // of connecting
+	tickFrom string        // where tick comes from, for error texts
+	timeout  time.Duration // ConnectTimeout
 
-	seen atomic.Int64 // the latest transaction in a list of nodes; see checkOrder
+	seen atomic.Int64 // the latest transaction that a list of nodes has shown; see checkOrder
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -47,8 +47,8 @@ type store struct {
 	sessions map[purpose]*session
 }
 
-// Caps implements driver.Store. A restart of the servers loses nothing that
-// they have acknowledged, and gives all sessions their whole timeout anew.
+// Caps implements driver.Store. A restart of the servers keeps everything that they have acknowledged. After it
+// they count the timeouts of all sessions from the beginning.
 func (s *store) Caps() driver.Caps {
 	return driver.Caps{
 		Guarantees: driver.Guarantees{
@@ -59,8 +59,8 @@ func (s *store) Caps() driver.Caps {
 	}
 }
 
-// lookEvery is how often a waiter looks without an event. Package zk does not say if it has failed to set its
-// watches on a new connection, and no watch reports a change of rights.
+// lookEvery is how often a waiter asks again without an event. An event may fail to come: package zk does not
+// report when it fails to set its watches on a new connection, and no watch reports a change of rights.
 const lookEvery = 5 * time.Second
 
 // Listen implements driver.Store.
@@ -74,7 +74,8 @@ func (s *store) dir(name string) string {
 	return s.root + "/" + encodeName(name)
 }
 
-// session returns the session for a purpose as soon as it can be used, and ErrUnavailable if it cannot begin.
+// session waits until the session for a purpose can be used, and returns it. If the session cannot begin, session
+// returns ErrUnavailable.
 func (s *store) session(ctx context.Context, p purpose) (*session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -103,7 +104,8 @@ func (s *store) session(ctx context.Context, p purpose) (*session, error) {
 	return nil, unavailable(n.unreached())
 }
 
-// leases is session for a request for a lease: it returns an error if the servers' sessions are too short.
+// leases returns the session for a request for a lease, as session does. It returns an error if the servers do not
+// grant sessions that are long enough for the TTL.
 func (s *store) leases(ctx context.Context, p purpose) (*session, error) {
 	n, err := s.session(ctx, p)
 	if err != nil {
@@ -147,7 +149,7 @@ func (s *store) forget(n *session) {
 	}
 }
 
-// unreached returns why there is no session yet.
+// unreached returns the reason why the session has not begun.
 func (s *session) unreached() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +159,7 @@ func (s *session) unreached() error {
 	return errNoAnswer
 }
 
-// Close implements driver.Store. The servers delete what is left of the sessions.
+// Close implements driver.Store. If a session cannot be closed, the servers end it after its timeout.
 func (s *store) Close() error {
 	s.mu.Lock()
 	s.closed = true

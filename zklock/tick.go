@@ -19,16 +19,16 @@ const (
 // askTick limits how long learnTick waits for the servers.
 const askTick = time.Second
 
-// learnTick asks the servers for their tick, unless the caller has given it, and takes the longest. They answer to the
-// word conf if 4lw.commands.whitelist allows it. The lengths of sessions do not show the tick, as minSessionTimeout and
-// maxSessionTimeout may have any value. A server that does not answer may be the leader, whose tick counts; then the
-// tick is the usual one at least.
+// learnTick asks the servers for their tick, unless the caller has given it, and takes the longest. The servers
+// answer the command conf if 4lw.commands.whitelist allows it. The timeouts of sessions do not show the tick,
+// because minSessionTimeout and maxSessionTimeout may have any value. The tick of the leader counts, and a server
+// that does not answer may be the leader. Then learnTick takes the usual tick at least.
 func (s *store) learnTick(ctx context.Context, given bool) {
 	switch {
 	case given:
 		s.tickFrom = "as tick_time says"
 		return
-	case s.tls != nil: // where servers do not answer to words
+	case s.tls != nil: // the servers do not answer such commands over TLS
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(s.timeout, askTick))
@@ -41,7 +41,7 @@ func (s *store) learnTick(ctx context.Context, given bool) {
 	})
 	most := slices.Max(ticks)
 	switch {
-	case most == 0: // none has answered
+	case most == 0: // no server has told its tick
 	case slices.Min(ticks) > 0:
 		s.tick, s.tickFrom = most, "as the servers say"
 	default:
@@ -49,7 +49,7 @@ func (s *store) learnTick(ctx context.Context, given bool) {
 	}
 }
 
-// readTick returns the tick in an answer to conf, or 0 if it has none.
+// readTick returns the tick in an answer to conf, or 0 if the answer has none.
 func readTick(conf string) time.Duration {
 	for line := range strings.Lines(conf) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "tickTime="); ok {
@@ -62,5 +62,5 @@ func readTick(conf string) time.Duration {
 	return 0
 }
 
-// ticks says how long the client takes a tick to be, and why.
+// ticks returns the length of a tick and where it comes from, for error texts.
 func (s *store) ticks() string { return fmt.Sprintf("with ticks of %v, %s", s.tick, s.tickFrom) }

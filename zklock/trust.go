@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// sending is the earliest instant at which a request was sent, and the connection. If the request went over
-// another connection after all, its answer proves nothing.
+// sending is an instant before a request was sent, and the connection of that instant. If the request went over
+// another connection, its answer proves nothing.
 type sending struct {
 	at   driver.Instant
 	link *link
@@ -29,8 +29,8 @@ func (s *session) sending() sending {
 // touch is a request that a quorum has carried out.
 type touch struct{ sent, answered driver.Instant }
 
-// touch has a quorum confirm the session by a transaction that changes nothing, and returns since when a lease may
-// be trusted, as trusted does. ErrNoAuth is an answer of a quorum, too.
+// touch has a quorum confirm the session by a transaction that changes nothing. It returns what trusted returns.
+// With ErrNoAuth a quorum has carried out the transaction, too.
 func (s *session) touch(ttl time.Duration, renewed bool) (driver.Instant, error) {
 	sent := s.sending()
 	_, err := s.conn.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
@@ -40,24 +40,27 @@ func (s *session) touch(ttl time.Duration, renewed bool) (driver.Instant, error)
 	return 0, err
 }
 
-// confirm records that a quorum has carried out a request, and returns since when a lease with the given TTL may
-// be trusted: since the sending, or earlier if the session may end less than a TTL after it.
+// confirm records that a quorum has carried out a request. It returns the instant from which a lease with the
+// given TTL may be trusted: when the request was sent, or earlier if the session may end less than a TTL after
+// that.
 //
-// The servers knew the session then, but the leader may count its timeout from an earlier instant. Its
-// other servers report their sessions only when the leader asks, every half tick, and may be cut off from it before.
-// Let a window be a tick in which the client sends nothing. A request before the window is reported to the leader before the server
-// passes on a request after it, on the same connection, unless the leader did not run in the window. A pause of the
-// leader lies in one window, however long it is: if the leader has carried out a request between two windows, it ran in one of
-// them. So the timeout counts from the last request before two windows, or later.
+// The servers knew the session at the sending, but the leader may count its timeout from an earlier instant. The
+// leader asks its servers about their sessions every half tick, and they may be cut off from the leader before it
+// asks.
 //
-// Reads do not count: a server answers them alone.
+// A window is a tick in which the client sends nothing. If the leader runs in a window, it learns of the request
+// before the window before it gets the request after the window, as both come over the same connection. A pause of
+// the leader lies in one window, however long it is: if the leader has carried out a request between two windows,
+// it ran in one of them. So the timeout counts from the last request before two windows, or later.
+//
+// Reads do not count, because a server answers them without the leader.
 func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := driver.Now()
 	s.answered = now
 	if sent.link == nil || sent.link != s.link {
-		return 0, errYoung // it may have gone over any connection
+		return 0, errYoung // the request may have gone over another connection
 	}
 	if known, between := s.before(sent.at); known {
 		if known, first := s.before(between.sent); known {
@@ -71,7 +74,7 @@ func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant
 	return s.trust(sent.at, ttl), nil
 }
 
-// wake wakes the renewals that wait for a confirmation. s.mu is held.
+// wake wakes the calls of confirmed. s.mu is held.
 func (s *session) wake() {
 	if s.news != nil {
 		close(s.news)
@@ -79,13 +82,13 @@ func (s *session) wake() {
 	}
 }
 
-// trust returns since when a lease with the given TTL may be trusted, if its node and the session existed at a
-// sending over the present connection. s.mu is held.
+// trust returns the instant from which a lease with the given TTL may be trusted, if its node and the session
+// existed when a request was sent over the present connection, at the instant sent. s.mu is held.
 func (s *session) trust(sent driver.Instant, ttl time.Duration) driver.Instant {
 	return min(sent, s.counted.Add(s.timeout-ttl))
 }
 
-// before returns the last touch that was answered a window before at.
+// before returns the last touch whose answer came at least a window before the instant at.
 func (s *session) before(at driver.Instant) (known bool, t touch) {
 	for _, t := range slices.Backward(s.touches) {
 		if t.answered.Add(s.store.tick) <= at {
@@ -95,13 +98,13 @@ func (s *session) before(at driver.Instant) (known bool, t touch) {
 	return false, touch{}
 }
 
-// keepTouch records a touch. s.mu is held.
+// keepTouch adds a touch to s.touches. s.mu is held.
 func (s *session) keepTouch(t touch) {
 	if n := len(s.touches); n > 0 && t.sent < s.touches[n-1].sent.Add(s.store.tick/8) {
-		return // the last one is as good; a thousand renewals need not all be kept
+		return // the last touch serves as well; this keeps the list short
 	}
 	s.touches = append(s.touches, t)
-	// One that is older than the timeout has no use.
+	// A touch that is older than the timeout is useless.
 	for len(s.touches) > 1 && s.touches[1].answered.Add(s.timeout) <= t.answered {
 		s.touches = s.touches[1:]
 	}
@@ -109,8 +112,8 @@ func (s *session) keepTouch(t touch) {
 
 var errYoung = fmt.Errorf("%w: it is not certain yet that the leader has heard of this client: try again", driver.ErrUnavailable)
 
-// trusted is confirm for a lease that begins. It returns errYoung unless the lease begins with enough of its
-// TTL: a third, or all of it if the lease is not renewed.
+// trusted calls confirm for a lease that begins. It returns errYoung unless enough of the TTL is left: a third, or
+// the whole TTL if the lease is not renewed.
 func (s *session) trusted(sent sending, ttl time.Duration, renewed bool) (driver.Instant, error) {
 	since, err := s.confirm(sent, ttl)
 	least := sent.at
@@ -133,10 +136,10 @@ func (s *session) inTime(since driver.Instant, req *driver.Request) error {
 	return nil
 }
 
-// standing returns since when the lease may be trusted by the last confirmation of the session, as trusted does.
-// A confirmation says nothing about the node, but the watch on it does: the server reports the deletion of this node and of
-// those before it in the order in which they happen. If this watch has not fired, the node existed when the last node
-// before it was deleted. session.mu is held.
+// standing returns the instant from which the lease may be trusted, by the last confirmation of the session, or
+// errYoung. A confirmation proves the session, and the watch on the node proves the node: the server reports the
+// deletions of this node and of the nodes before it in the order in which they happen. So if the watch has not
+// fired, the node existed when the last node before it was deleted. session.mu is held.
 func (n *node) standing() (driver.Instant, error) {
 	s := n.s
 	if !n.renew || !n.watching() || s.last == 0 {
@@ -149,22 +152,23 @@ func (n *node) standing() (driver.Instant, error) {
 	return since, nil
 }
 
-// purpose is what a session is for.
+// purpose says which leases share a session.
 type purpose struct {
 	ttl   time.Duration // of its leases
-	whole bool          // they are not renewed, and so are trusted for their whole TTL
+	whole bool          // the leases are not renewed, so they need trust for their whole TTL
 }
 
 func purposeOf(req *driver.Request) purpose { return purpose{req.TTL, !req.Renewed} }
 
-// slack returns by how much a session with the given timeout must outlast the trust in its leases: two ticks, and
-// some requests; see confirm.
+// slack returns how much longer a session with the given timeout must last than the trust in its leases: two
+// ticks, and some requests; see confirm.
 func (s *store) slack(timeout time.Duration) time.Duration { return max(timeout/4, 3*s.tick) }
 
-// fewTicks is how many ticks a session must last to be no longer than the TTL: less the slack, enough of the TTL is left to renew.
+// fewTicks is the least number of ticks in a session that may be as long as the TTL. After the slack, enough of
+// the TTL is left for a renewal.
 const fewTicks = 8
 
-// timeoutFor returns the session timeout to ask for. For so long a client that was killed keeps others out.
+// timeoutFor returns the session timeout to ask for. A client that was killed keeps others out for that time.
 func (s *store) timeoutFor(p purpose) time.Duration {
 	d := p.ttl + max(p.ttl/3, 3*s.tick)
 	if !p.whole {
@@ -173,7 +177,7 @@ func (s *store) timeoutFor(p purpose) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond) + time.Millisecond
 }
 
-// longestTTL returns the longest TTL of leases in a session with the given timeout.
+// longestTTL returns the longest TTL that a lease can have in a session with the given timeout.
 func (s *store) longestTTL(timeout time.Duration, whole bool) time.Duration {
 	if !whole && timeout >= fewTicks*s.tick {
 		return timeout
@@ -181,14 +185,15 @@ func (s *store) longestTTL(timeout time.Duration, whole bool) time.Duration {
 	return timeout - s.slack(timeout)
 }
 
-// longestTTL returns the longest TTL of leases in the session, with the timeout that the servers have granted.
+// longestTTL returns the longest TTL that a lease can have in the session, with the timeout that the servers have
+// granted.
 func (s *session) longestTTL() time.Duration { return s.store.longestTTL(s.granted(), s.whole) }
 
-// silentFor returns for how long no server has answered.
+// silentFor returns the time since a server has answered last.
 func (s *session) silentFor() time.Duration { return driver.Now().Sub(get(s, &s.answered)) }
 
-// patience is how long a connection may be silent. It is short enough to find another server before a lease ends.
-// Before the session has begun no lease can end, and each server gets its share of ConnectTimeout.
+// patience returns how long a connection may be silent. The time is short enough to find another server before a
+// lease ends. Until the session has begun, no lease can end, and each server gets its share of ConnectTimeout.
 func (s *session) patience() time.Duration {
 	if s.sessionID() == 0 {
 		return max(s.store.timeout/time.Duration(len(s.store.addrs)), time.Second)

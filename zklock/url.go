@@ -21,20 +21,20 @@ func init() {
 	pawl.Register("zks", openByURL)
 }
 
-// openByURL is NewStore for pawl.Open.
+// openByURL opens a store for pawl.Open.
 func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Store, error) {
 	return NewStore(ctx, url, &Options{Options: *opts})
 }
 
-// place is what a URL and the options come to.
+// place is a URL after parsing, with the options that it overrides.
 type place struct {
-	shown string // without password
+	shown string // the URL without the password
 	addrs []string
 	opts  Options
 }
 
-// parseURL reads a URL. Its errors do not repeat the URL: it may contain a password, and in a wrong URL one cannot
-// tell where that ends.
+// parseURL reads a URL. Its errors do not repeat the URL: the URL may contain a password, and if the syntax is
+// wrong, nobody can tell where the password ends.
 func parseURL(s string, opts *Options) (*place, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil {
@@ -62,7 +62,7 @@ func parseURL(s string, opts *Options) (*place, error) {
 	return p, nil
 }
 
-// params reads the query.
+// params reads the query into the options.
 func (p *place) params(query string, useTLS bool) error {
 	var files storekit.TLSFiles
 	err := storekit.ReadQuery(query, append([]storekit.Param{
@@ -126,11 +126,11 @@ func (p *place) root(s string) error {
 	return nil
 }
 
-// user sets user and password: from the URL, else from the options or the file, else from the environment.
+// user sets user and password from the URL, else from the options or the file, else from the environment.
 func (p *place) user(u *url.Userinfo) error {
 	env := passwordEnv
 	if u.Username() == "" && p.opts.Username == "" {
-		env = "" // the password in the environment is for a user
+		env = "" // use the environment's password only if there is a user
 	}
 	storekit.ReadUser(u, env, &p.opts.Username, &p.opts.Password)
 	switch {

@@ -9,22 +9,23 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// watch is a watch on a node. A session has one for each node at most, as neither package zk nor a server can
-// remove a watch: if each attempt set its own, they would add up while a lock is held. On a new connection it
-// is set again, because package zk does not say if it has failed to do that.
+// watch is a watch on a node. A session has at most one for each node, because neither package zk nor a server can
+// remove a watch: if each attempt set its own, watches would pile up while a lock is held. On a new connection the
+// client sets the watch again itself, because package zk does not report when it fails to do so.
 type watch struct {
-	link    *link              // the connection over which it was set; nil if that has failed
-	waiters map[*node]struct{} // whose turn depends on the node
-	own     *node              // of which it is the node; nil if it is no lease of this session
+	link    *link              // the connection over which the watch was set; nil if that has failed
+	waiters map[*node]struct{} // lease nodes that wait until the watched node goes
+	own     *node              // the lease whose node is watched; nil if the node is not of this session
 }
 
-// event is what a watch reports, once.
+// event is the one report of a watch.
 type event struct {
 	path string
-	gone bool // a quorum has deleted the node; else the watch could not be set
+	gone bool // the node was deleted; else the watch could not be set, or must be set again
 }
 
-// watch calls behind.ahead once, when the node at path is deleted, or at once if it has gone already.
+// watch calls behind.ahead once, when the node at path is deleted. If the node has gone already, watch calls it at
+// once.
 func (s *session) watch(ctx context.Context, path string, behind *node) error {
 	s.mu.Lock()
 	w := s.watchOn(path)
@@ -38,7 +39,7 @@ func (s *session) watch(ctx context.Context, path string, behind *node) error {
 	return s.set(ctx, path, w)
 }
 
-// watchOwn watches the node of a lease, so that its client hears that it was deleted.
+// watchOwn watches the node of a lease, so that the client learns of a deletion.
 func (s *session) watchOwn(ctx context.Context, n *node) error {
 	s.mu.Lock()
 	w := s.watchOn(n.path())
@@ -47,7 +48,7 @@ func (s *session) watchOwn(ctx context.Context, n *node) error {
 	return s.set(ctx, n.path(), w)
 }
 
-// watchOn returns the watch on path. A new one has yet to be set. s.mu is held.
+// watchOn returns the watch on path. It does not set a new one. s.mu is held.
 func (s *session) watchOn(path string) *watch {
 	w := s.watches[path]
 	if w == nil {
@@ -57,9 +58,9 @@ func (s *session) watchOn(path string) *watch {
 	return w
 }
 
-// set sets a watch on a node. It watches for children, which an ephemeral node cannot have: so a holder can
-// write into its node and wake nobody. Package zk passes answers and events on in the order in which they arrive. So the
-// own node is watched if no event has come before the answer.
+// set sets a watch on a node. It watches for children, which an ephemeral node cannot have, so a holder can write
+// into its node without waking anybody. Package zk passes on answers and events in the order in which they arrive.
+// So a lease's own node is watched if no event has come before the answer.
 func (s *session) set(ctx context.Context, path string, w *watch) error {
 	s.mu.Lock()
 	w.link = s.link
@@ -92,15 +93,15 @@ func (s *session) set(ctx context.Context, path string, w *watch) error {
 	return err
 }
 
-// event acts on an event. Package zk calls it, and waits until it returns.
+// event handles an event. Package zk calls it, and waits until it returns.
 func (s *session) event(e zk.Event) {
 	switch e.Type {
-	case zk.EventNodeDeleted, zk.EventNodeChildrenChanged: // the latter comes without a cause when the watch is set again
+	case zk.EventNodeDeleted, zk.EventNodeChildrenChanged: // ChildrenChanged comes without a change when package zk sets the watch again
 		s.fire(event{path: e.Path, gone: e.Type == zk.EventNodeDeleted})
 	}
 }
 
-// fire tells the waiters behind a node, and the client of its lease.
+// fire removes the watch on a node, calls ahead for its waiters, and checks the lease whose node it is.
 func (s *session) fire(e event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,13 +120,13 @@ func (s *session) fire(e event) {
 			if e.gone {
 				n.missing(s.store.ctx)
 			} else {
-				n.review() // a lease may have no renewals that watch its node again
+				n.review() // watches the node again; a lease without renewals has nothing else that does
 			}
 		})
 	}
 }
 
-// own watches the node, unless it is watched over the present connection.
+// own watches the node, unless the node is watched over the present connection.
 func (n *node) own(ctx context.Context) error {
 	n.s.mu.Lock()
 	known := n.watching()
@@ -140,7 +141,8 @@ func (n *node) own(ctx context.Context) error {
 	return err
 }
 
-// review watches the node of a lease, unless the lease was given back meanwhile, and tells the client if the node has gone.
+// review watches the node, unless the client has released the lease. If the node has gone, it tells the
+// client.
 func (n *node) review() {
 	s := n.s
 	if !get(s, &n.leaving) && errors.Is(n.own(s.store.ctx), errGone) && !get(s, &n.leaving) {
