@@ -14,12 +14,12 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// New returns a pawl client on masters whose clients the caller has made, one for each master. Closing the pawl
-// client does not close them. It ignores options about the connection. The clients should be made as
-// redislock.New says; a master that does not answer within its client's timeouts holds up no other.
+// New returns a pawl client that uses the rueidis clients of the caller, one for each master. Closing the
+// pawl client leaves them open. New ignores options about the connection. Make the rueidis clients as
+// redislock.New says. A master that does not answer within its client's timeouts does not delay the others.
 //
-// The address of a master is the first one that its client was given. All clients of
-// the store must have the same ones: see docs/redlock-nodes.md. New returns the errors of Open.
+// The address of a master is the first one that its rueidis client was given. All pawl clients of the store
+// must use the same addresses: see docs/redlock-nodes.md. New returns the errors of Open.
 func New(ctx context.Context, clients []rueidis.Client, opts *Options) (*pawl.Client, error) {
 	nodes, err := nodesOf(clients, opts)
 	if err != nil {

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// maxBusy bounds the requests to one node that are under way, and silentBusy those to a silent
-	// one, renewals aside: more would only wait. Requests beyond the bound fail at once.
+	// maxBusy bounds the requests under way to one node. silentBusy bounds them while the node is
+	// silent, except for renewals. Requests beyond a bound fail at once: they would only wait.
 	maxBusy    = 2048 // more than package pawl renews leases at once
 	silentBusy = 4
 
-	// maxDebts bounds the endings that are owed to one node. The oldest are forgotten
+	// maxDebts bounds the endings that the client owes to one node. It drops the oldest
 	// first: their leases are the first to expire.
 	maxDebts = 4096
 
-	// endTimeout is how long a node may take to answer one ending that it is owed.
+	// endTimeout is how long a node may take to answer one ending that the client owes it.
 	endTimeout = time.Second
 
 	minDebtPause = 20 * time.Millisecond
@@ -36,13 +36,13 @@ const (
 
 var errBusy = errors.New("the node has too many requests to answer")
 
-// member is one node with what this participant knows of it.
+// member is one node, and what this client knows about it.
 type member struct {
 	nodewire.Node
 	d *store
 
-	trip    atomic.Int64 // a round trip, about, in ns; 0 if not known
-	ignored atomic.Bool  // it is odd, and the log has said so
+	trip    atomic.Int64 // the smoothed round trip in ns; 0 if not known
+	ignored atomic.Bool  // the node is odd, and the log has said so
 
 	mu     sync.Mutex
 	busy   int // requests under way
@@ -50,16 +50,17 @@ type member struct {
 	debts  []debt
 	paying bool
 	random *rand.Rand    // pay's own: a shared source would make the delays depend on the order of goroutines
-	poke   chan struct{} // has room for one; the node answers again
+	poke   chan struct{} // wakes pay when the node answers again; has room for one
 }
 
-// debt is an ending that the node has not confirmed. It is owed until the lock that it
-// would end has expired, even if the proposal arrived late.
+// debt is an ending that the node has not confirmed. The client owes it until the lock has
+// expired by itself, even a lock whose proposal arrived late.
 type debt struct {
 	nodewire.Ending
 	until driver.Instant
 }
 
+// enter counts a request that is sent now, or returns why it cannot be sent.
 func (m *member) enter(timed bool) error {
 	limit := m.d.timeout(m.d.ttl)
 	m.mu.Lock()
@@ -82,14 +83,14 @@ func (m *member) idle() bool {
 	return m.busy == 0 && !m.paying
 }
 
-// leave records that a request has ended. A node has answered also if it refuses connections.
+// leave records that a request has ended. A node that refuses connections has answered, too.
 func (m *member) leave(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.busy--
 	var odd *oddNode
 	if errors.As(err, &odd) {
-		m.strange(odd)
+		m.logOdd(odd)
 	}
 	gaveUp := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if byNode := err == nil || conn.Refused(err) != nil; byNode || errors.Is(err, driver.ErrUnavailable) && !gaveUp {
@@ -104,14 +105,14 @@ func (m *member) leave(err error) {
 	}
 }
 
-// strange says once why the node counts as down although it answers.
-func (m *member) strange(why error) {
+// logOdd logs once why a node that answers counts as down.
+func (m *member) logOdd(why error) {
 	if !m.ignored.Swap(true) {
 		m.d.logged(fmt.Errorf("%s: %w", m.Addr(), why))
 	}
 }
 
-// owe makes sure that the node gets e, if it answers in time.
+// owe sends e until the node confirms it, or until the lock has expired.
 func (m *member) owe(e nodewire.Ending, ttl time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,7 +132,7 @@ func (m *member) owe(e nodewire.Ending, ttl time.Duration) {
 	}
 }
 
-// oldest drops the debts that are over, and returns the oldest of the others.
+// oldest drops the debts whose time is over, and returns the oldest debt that is left.
 func (m *member) oldest() (debt, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,8 +160,8 @@ func (m *member) paid(d debt) {
 	}
 }
 
-// later puts d behind the other debts: an ending that the node refuses, for lack of
-// memory, must not hold up others that it would accept.
+// later puts d behind the other debts. A node without memory may refuse one ending, and
+// that must not hold up others that the node would accept.
 func (m *member) later(d debt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,8 +170,8 @@ func (m *member) later(d debt) {
 	}
 }
 
-// pay pays the debts, one after the other, until there are none. When the driver
-// is closed each has one more try, until one fails.
+// pay sends the endings that the client owes, one after the other, until none is left.
+// After Close it tries each ending once more, and stops at the first that fails.
 func (m *member) pay() {
 	pause := minDebtPause
 	for {
@@ -180,7 +181,7 @@ func (m *member) pay() {
 		}
 		closing := m.d.ctx.Err() != nil
 		ctx, cancel := context.WithTimeout(m.d.base, endTimeout)
-		if m.d.base.Err() != nil { // requests under way were cut off, but a node that answers still gets the endings
+		if m.d.base.Err() != nil { // Close has cut off the requests under way, but a node that answers still gets the endings
 			cancel()
 			ctx, cancel = context.WithTimeout(context.Background(), m.d.graceOf(m.d.ttl))
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// check returns an error that says what to do if nodes with these addresses cannot be
-// used with these options.
+// check returns an error that says what to do if a client cannot use nodes with these
+// addresses and these options.
 func (o *Options) check(addrs []string) error {
 	n := len(addrs)
 	quorum := o.quorum(n)
@@ -70,8 +70,8 @@ func (d *store) checkNodes(ctx context.Context) error {
 	return d.bless(ctx, unused)
 }
 
-// sorted sorts the nodes by their states: failed ones, which include the odd ones, and good ones, which include the
-// unused ones.
+// sorted splits the nodes by what they answered. failed nodes count as down; the odd ones among them did answer. alive
+// nodes are good; no client has used the unused ones among them.
 func (d *store) sorted(all []Status) (failed, odd misses, alive, unused []*redisNode) {
 	runs := make(map[string]string)
 	for i, s := range all {
@@ -83,12 +83,12 @@ func (d *store) sorted(all []Status) (failed, odd misses, alive, unused []*redis
 			failed.add(m, s.Err)
 			if isOdd(s.Err) {
 				odd.add(m, s.Err)
-				m.strange(s.Err)
+				m.logOdd(s.Err)
 			}
 			continue
 		}
 		r, ok := m.Node.(*redisNode)
-		if ok && m.stranger(r) {
+		if ok && m.countsAsDown(r) {
 			continue
 		}
 		runs[s.Run] = s.Addr
@@ -102,23 +102,23 @@ func (d *store) sorted(all []Status) (failed, odd misses, alive, unused []*redis
 	return failed, odd, alive, unused
 }
 
-// stranger reports whether the node counts as down although it answers. Whether the client is refused shows when a lease
-// is asked for.
-func (m *member) stranger(r *redisNode) bool {
+// countsAsDown reports whether a node that answers counts as down, and logs why. If the nodes disagree with the client,
+// a request for a lease returns that error, and the log needs no line.
+func (m *member) countsAsDown(r *redisNode) bool {
 	err := r.odd()
 	if err != nil && !errors.Is(err, driver.ErrDisagree) {
-		m.strange(err)
+		m.logOdd(err)
 	}
 	return err != nil
 }
 
-// isOdd reports whether an error is of a node that answers, and that this client cannot use.
+// isOdd reports whether err comes from a node that answers but that this client cannot use.
 func isOdd(err error) bool {
 	var odd *oddNode
 	return errors.As(err, &odd) || errors.Is(err, ErrNotIndependent) || errors.Is(err, driver.ErrDisagree)
 }
 
-// bless blesses nodes that nobody has used; see redislock.Options.AssumeNew.
+// bless blesses nodes that no client has used; see redislock.Options.AssumeNew.
 func (d *store) bless(ctx context.Context, nodes []*redisNode) error {
 	errs := make(chan error, len(nodes))
 	for _, n := range nodes {
@@ -131,8 +131,8 @@ func (d *store) bless(ctx context.Context, nodes []*redisNode) error {
 	return err
 }
 
-// recordPattern records the pattern at nodes that have no other one. All nodes were asked before: a client that is refused
-// must leave no record.
+// recordPattern records the client's pattern at nodes that have recorded no other one. The client has asked all nodes
+// before that: a client that is refused must leave no record.
 func (d *store) recordPattern(ctx context.Context, nodes []*redisNode) error {
 	if d.layout.Pattern == "" {
 		return nil
@@ -144,7 +144,7 @@ func (d *store) recordPattern(ctx context.Context, nodes []*redisNode) error {
 		go func() {
 			err := n.server.Agree(ctx, true)
 			if !errors.Is(err, driver.ErrDisagree) {
-				err = nil // a node that has failed meanwhile is like one that was down
+				err = nil // a node that fails now counts like one that was down before
 			}
 			errs <- err
 		}()
@@ -157,9 +157,8 @@ func (d *store) recordPattern(ctx context.Context, nodes []*redisNode) error {
 }
 
 // Nodes asks all nodes for their state, and returns the answers in the order of the
-// nodes. It waits for ConnectTimeout at most, and once a quorum has answered no more
-// than a node timeout for the others. A node that answers and counts as down all the same
-// has an error that says why.
+// nodes. It waits for at most ConnectTimeout. Once a quorum has answered, it waits for the
+// others only for a grace. If a node answers but counts as down, its Err says why.
 func (d *store) Nodes(ctx context.Context) []Status {
 	all := d.statuses(ctx)
 	for i, s := range all {
@@ -187,7 +186,7 @@ func (d *store) statuses(ctx context.Context) []Status {
 			began := driver.Now()
 			is, err := m.Status(ctx)
 			s := Status(is)
-			if m.trip.Load() == 0 { // several round trips: too long is better than too short
+			if m.trip.Load() == 0 { // Status takes several round trips: an estimate may be too long, but not too short
 				m.timed(began, &err)
 			}
 			if err != nil {
@@ -206,8 +205,8 @@ func (d *store) statuses(ctx context.Context) []Status {
 	return all
 }
 
-// Describe implements driver.Store. The store grants nothing while so many nodes
-// are in quarantine that no quorum is left.
+// Describe implements driver.Store. The store is closed while the nodes in quarantine leave
+// no quorum.
 func (d *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	if err := d.usable(ctx); err != nil {
 		return nil, err

@@ -28,22 +28,23 @@ import (
 //	redlock://[user[:password]@]host[:port],host[:port],host[:port][/database]
 //
 // with the parameters of redislock.Open except those of Sentinel, and tls (true for
-// TLS), node_timeout, quorum, and allow_single. All masters are used with the same
-// user, password and parameters, and all clients have to name the same masters.
+// TLS), node_timeout, quorum, and allow_single. The user, the password and the parameters
+// apply to all masters. All clients have to name the same masters.
 //
-// It connects, for at most ConnectTimeout and until ctx ends, and for a node timeout
-// once a quorum has answered. If fewer answer, the client connects when it is used: see
-// pawl.Client.Ping.
-// If the masters say that they are not N independent ones, the error says what to do.
-// The other errors are those of redislock.Open and pawl.New. No error contains the
-// password.
+// Open connects to the masters for at most ConnectTimeout, or until ctx ends. Once a quorum
+// has answered, it waits for the others at most NodeTimeout, or, by default, about as long
+// as the quorum took. If fewer than a quorum answer, the client connects when it is used:
+// see pawl.Client.Ping.
+//
+// If the masters say that they are not N independent ones, the error says what to do. Open
+// also returns the errors of redislock.Open and pawl.New. No error contains the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	own := opts.Options.Options
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return openInto(ctx, url, opts, &own) }, &own)
 }
 
-// openInto is NewStore, and notes in own what the URL says.
+// openInto does what NewStore does. It also stores the client's options, as the URL completes them, in own.
 func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options) (driver.Store, error) {
 	d, o, err := open(ctx, url, opts)
 	if o != nil {
@@ -52,7 +53,7 @@ func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options)
 	return wire(d, err)
 }
 
-// wire returns d as a Store, which is nil if there is an error.
+// wire returns d as a Store, or a nil Store if there is an error.
 func wire(d *store, err error) (driver.Store, error) {
 	if err != nil {
 		return nil, err
@@ -91,8 +92,8 @@ func open(ctx context.Context, url string, opts *Options) (*store, *Options, err
 	defer cancel()
 	limit := epoch.NewLimit(opts.MaxTTL, opts.Holder)
 	limit.Note = opts.noted
-	// Without a log: the restart of one node does not matter, and the driver reports
-	// what concerns many.
+	// The nodes do not log: the restart of one node does not matter, and the store reports
+	// a restart of many.
 	conf := nodeConfig(opts, limit)
 	nodes, err := dial(ctx, places, opts, conf)
 	if err != nil {
@@ -105,10 +106,10 @@ func open(ctx context.Context, url string, opts *Options) (*store, *Options, err
 
 const defaultPrefix = "pawl:"
 
-// prefix is what all keys begin with. Package redislock has other keys in the same server, and neither knows of the other.
+// prefix returns the beginning of all keys. Keys of package redislock begin differently, so both packages can use one server.
 func (o *Options) prefix() string { return cmp.Or(o.Prefix, defaultPrefix) + "redlock:" }
 
-// layout says which keys locks have.
+// layout returns the layout of the keys of locks.
 func (o *Options) layout() (*keys.Layout, error) {
 	l, err := keys.New(o.prefix(), o.Pattern)
 	if err != nil {
@@ -117,7 +118,7 @@ func (o *Options) layout() (*keys.Layout, error) {
 	return l, nil
 }
 
-// nodeConfig is what all nodes have in common.
+// nodeConfig returns the configuration that all nodes share.
 func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
 	prefix := opts.prefix()
 	return epoch.Config{
@@ -126,9 +127,9 @@ func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
 	}
 }
 
-// dial makes the nodes, all at once. A node that is down or hangs may take long to
-// fail: once a quorum has answered the others have a node timeout, or as long again.
-// They remain nodes, and connect when they can.
+// dial connects to all nodes at once. A node that is down or hangs may take long to fail.
+// So once a quorum has answered, the others have NodeTimeout, or, by default, about as long
+// as the quorum took. A node that fails stays a node, and connects when it can.
 func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.Config) ([]nodewire.Node, error) {
 	layout, err := opts.layout()
 	if err != nil {
@@ -156,7 +157,7 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 			}
 			late := time.AfterFunc(timeout, func() {
 				for i, p := range places {
-					if !dialled[i].Load() { // the others may connect anew by now
+					if !dialled[i].Load() { // a node that has dialled may be connecting anew by now
 						p.Contact.GiveUp()
 					}
 				}
@@ -167,7 +168,7 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 	return nodesAt(ctx, places, clients, errs, conf, layout, quorum)
 }
 
-// nodesAt makes the nodes of the clients that were made, or returns why that has failed.
+// nodesAt makes a node of each client. It returns an error if dial could not make a client.
 func nodesAt(ctx context.Context, places []*conn.Place, clients []rueidis.Client, errs []error, conf epoch.Config, layout *keys.Layout, quorum int) ([]nodewire.Node, error) {
 	var nodes []nodewire.Node
 	var failed []error
@@ -199,7 +200,7 @@ func nodesAt(ctx context.Context, places []*conn.Place, clients []rueidis.Client
 	return nil, errors.Join(failed...)
 }
 
-// leftBy makes err one of ctx if that has ended, and not because a node was silent.
+// leftBy makes err an error of ctx if the caller has ended ctx. Open's own timeout, whose cause is errSilent, leaves err as it is.
 func leftBy(ctx context.Context, err error) error {
 	if ctx.Err() != nil && context.Cause(ctx) != errSilent {
 		return fmt.Errorf("%w: %v", ctx.Err(), err)
@@ -207,15 +208,15 @@ func leftBy(ctx context.Context, err error) error {
 	return err
 }
 
-// Bless declares that nobody holds a lease that the masters at url may have
-// forgotten; see redislock.Bless. All of them have to answer. Its errors are those
-// of Open.
+// Bless declares that nobody holds a lease that the masters at url may have forgotten; see
+// redislock.Bless. All masters have to answer. Bless returns the errors of Open.
 func Bless(ctx context.Context, url string, opts *Options) error {
 	return eachNode(ctx, "bless", url, opts, (*cluster.Cluster).Bless)
 }
 
-// SetMaxTTL changes MaxTTL of all masters at url; see redislock.SetMaxTTL. Those that do not
-// answer learn it from clients that do; call it again for them, as the error says.
+// SetMaxTTL changes MaxTTL of all masters at url; see redislock.SetMaxTTL. Its error names
+// the masters that did not answer. Call SetMaxTTL again for them, as the error says; until
+// then they learn MaxTTL from clients that know it.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
 	url, err := conn.WithMaxTTL(url, maxTTL)
 	if err != nil {
@@ -232,7 +233,7 @@ func eachNode(ctx context.Context, op, url string, opts *Options, f func(*cluste
 	var errs []error
 	for _, m := range d.members {
 		n := m.Node.(*redisNode)
-		err := n.odd() // clients get nothing from such a node
+		err := n.odd() // an odd node grants nothing to clients
 		if err == nil {
 			err = f(n.router, ctx)
 		}

@@ -17,9 +17,9 @@ type Options struct {
 	// Options apply to each server.
 	redislock.Options
 
-	// NodeTimeout is how long a node may answer nothing before calls go on without it.
-	// Unless set: a second, or four round trips as measured if that is longer, and a third
-	// of the TTL at most.
+	// NodeTimeout is how long a node may answer nothing before calls go on without it. The
+	// default is a second, or four measured round trips if that is longer, but at most a
+	// third of the TTL.
 	NodeTimeout time.Duration
 
 	// Quorum is how many nodes have to agree: N/2+1 unless set. A larger quorum
@@ -38,15 +38,15 @@ type Options struct {
 	WallClock func() time.Time
 }
 
-// noted logs a text about MaxTTL.
+// noted logs a text about MaxTTL; see epoch.Limit.
 func (o *Options) noted(text string) {
 	if o.Logger != nil {
 		o.Logger.Warn("redlock: " + text)
 	}
 }
 
-// orDefault returns a copy: a client may connect long after Open, and the caller may have changed
-// the options by then.
+// orDefault returns a copy of opts: a client may connect long after Open, and the caller may have
+// changed opts by then.
 func orDefault(opts *Options) *Options {
 	if opts == nil {
 		return &Options{}

@@ -20,13 +20,13 @@ func newRecord(h *driver.Holder, why string) string {
 	return storekit.Record{Holder: *h, Why: why}.String()
 }
 
-// counted is the lock of a lease as several nodes have it.
+// counted is the lock of a lease, and how many nodes have it.
 type counted struct {
 	nodewire.Lock
 	n int // nodes
 }
 
-// byLease counts the locks of nodes. The lock that most nodes have comes first.
+// byLease counts the locks of each lease. The lock that most nodes have comes first.
 func byLease(states []nodewire.State) []counted {
 	var all []counted
 	at := make(map[string]int)
@@ -40,11 +40,11 @@ func byLease(states []nodewire.State) []counted {
 			}
 			c := &all[i]
 			c.n++
-			// Its token is the largest that a node has stored for it: a first round may have
-			// left a smaller one behind.
+			// The lease has the largest token that a node has stored for it: an earlier round
+			// may have left a smaller one at other nodes.
 			c.Token, c.Left = max(c.Token, l.Token), max(c.Left, l.Left)
-			// A node that had lost the lock has it since it got it back, and the holder for
-			// longer.
+			// A node that has lost the lock and got it back reports a later time. The holder
+			// has the lease since the earliest one.
 			if g := l.Granted; !g.IsZero() && (c.Granted.IsZero() || g.Before(c.Granted)) {
 				c.Granted = g
 			}
@@ -62,8 +62,8 @@ func largest(states []nodewire.State) counted {
 	return counted{}
 }
 
-// info describes a name from its states at these nodes. Its holder is the lease with
-// the most nodes. If that is shared, so are the other leases that may have a quorum.
+// info describes a name from its states at these nodes. The holder is the lease that most
+// nodes have. If it is shared, other shared leases that may have a quorum are holders, too.
 func (d *store) info(name string, states []nodewire.State) *driver.Info {
 	i := &driver.Info{Name: name, Holders: []driver.Held{}}
 	for _, s := range states {
@@ -82,7 +82,7 @@ func (d *store) info(name string, states []nodewire.State) *driver.Info {
 	return i
 }
 
-// mayHaveQuorum reports whether a lease has a quorum if the nodes that were not heard have it, too.
+// mayHaveQuorum reports whether a lease has a quorum if all nodes that have not answered have it, too.
 func (d *store) mayHaveQuorum(l counted, states []nodewire.State) bool {
 	return l.n+len(d.members)-len(states) >= d.quorum
 }

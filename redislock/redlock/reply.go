@@ -22,8 +22,8 @@ func readLock(value string, left time.Duration, shared bool) nodewire.Lock {
 	return l
 }
 
-// readStates reads the states of n names as the scripts' function add has appended
-// them.
+// readStates reads the states of n names, in the form that the function add of state.lua
+// gives them.
 func readStates(r []rueidis.RedisMessage, n int) ([]nodewire.State, error) {
 	states := make([]nodewire.State, n)
 	for i := range states {
@@ -60,9 +60,10 @@ func millis(m rueidis.RedisMessage) time.Duration {
 	return time.Duration(count(m)) * time.Millisecond
 }
 
-// readFloor reads the record of a floor: token, lease, whether a writer (w), a reader (r) or
-// a failed attempt (x) has stored it, and the largest tokens before, of all and of writers,
-// that no failed attempt has stored.
+// readFloor reads the record of a floor, "TOKEN LEASE KIND BEFORE WRITER". It returns TOKEN,
+// and the largest token of a writer. KIND says who has stored TOKEN: a writer (w), a reader
+// (r) or an attempt that failed (x). BEFORE and WRITER are the largest tokens before that,
+// of any lease and of writers. Tokens of failed attempts do not count for them.
 func readFloor(s string) (floor, writer uint64) {
 	f := strings.Split(s, " ")
 	if len(f) == 5 && f[2] != "w" {

@@ -29,7 +29,7 @@ var (
 	checkLua string
 )
 
-// The scripts by their index in scripts.
+// The indexes of scripts.
 const (
 	proposeScript = iota
 	endScript
@@ -39,7 +39,7 @@ const (
 	nodesScript
 )
 
-// otherNodes is the code of a script that found another record of the set of nodes.
+// otherNodes is the reply code of a script that found another record of the set of nodes.
 const otherNodes = -6
 
 var scripts = []epoch.Script{
@@ -51,12 +51,12 @@ var scripts = []epoch.Script{
 	nodesScript:   {Text: commonLua + nodesLua},
 }
 
-// Names of what is in the store; docs/redlock-nodes.md lists them.
+// Suffixes of the keys beside a lock or the epoch; docs/redlock-nodes.md lists the keys.
 const (
 	floorSuffix     = ":token"
-	markSuffix      = ":ended:" // and the lease
+	markSuffix      = ":ended:" // then the lease
 	listenersSuffix = ":listeners"
-	waitersSuffix   = ":waiters" // and with : and the lease its record
+	waitersSuffix   = ":waiters" // and, with ":" and a lease behind it, the place of the lease
 	wishesSuffix    = ":wishes"
 	nodesSuffix     = ":nodes" // beside the epoch
 )

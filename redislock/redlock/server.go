@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
-// underWay is how long a request may be under way to a server: as in package redislock.
+// underWay is how long a request may be under way to a server, as in package redislock.
 const underWay = 5 * time.Minute
 
 var modes = [...]string{nodewire.Take: "take", nodewire.Heal: "heal"}
@@ -29,13 +29,13 @@ var modes = [...]string{nodewire.Take: "take", nodewire.Heal: "heal"}
 // redisNode is a Redis server as a Node.
 type redisNode struct {
 	server *epoch.Server
-	router *cluster.Cluster // which is the server
+	router *cluster.Cluster // of server alone
 	layout *keys.Layout
 	roster *roster                                // nil of a node on its own, in tests
-	at     int                                    // its number there
-	told   atomic.Pointer[func(nodewire.Message)] // that of Tell; nil before it is called
-	silent bool                                   // it did not answer in time at first
-	deaf   bool                                   // it has left the last request unanswered: Close need not wait for it
+	at     int                                    // the index of this node in roster
+	told   atomic.Pointer[func(nodewire.Message)] // the argument of Tell; nil before Tell is called
+	silent bool                                   // the node did not answer in time when the client connected
+	deaf   bool                                   // the node left the last request unanswered: Close need not wait
 }
 
 var _ nodewire.Node = (*redisNode)(nil)
@@ -54,8 +54,8 @@ func (n *redisNode) Addr() string { return n.server.Addr }
 
 func (n *redisNode) key(name string) string { return n.layout.Lock(name) }
 
-// run runs a script, and returns also the id of the run of the server. Its error is that
-// of a Node.
+// run runs a script. It also returns the id of the server's run. Its errors mean what
+// nodewire.Node says.
 func (n *redisNode) run(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, err error) {
 	reply, _, by, fail := n.router.Run(ctx, script, keys, args)
 	switch {
@@ -69,7 +69,7 @@ func (n *redisNode) run(ctx context.Context, script int, keys, args []string) (r
 
 var errGarbled = fmt.Errorf("%w: the server's answer is not that of the script", driver.ErrUncertain)
 
-// keysOf returns the keys beside a lock, as parts of one string.
+// keysOf returns the keys beside a lock. It cuts them from one string, to allocate once.
 func (n *redisNode) keysOf(lock, lease string) (floor, mark, listeners, wishes string) {
 	key := n.layout.Beside(lock)
 	all := key + floorSuffix + key + listenersSuffix + key + wishesSuffix + key + markSuffix + lease
@@ -188,8 +188,8 @@ func (n *redisNode) Read(ctx context.Context, names []string, queues bool) ([]no
 	return states, err
 }
 
-// List implements Node. It goes through all keys of the server, a thousand at a time.
-// So it does not hold up other requests, and takes long on a full server.
+// List implements Node. It scans all keys of the server, a thousand at a time. So other
+// requests run in between, and a scan of a full server takes long.
 func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
 	pattern := n.layout.Patterns(prefix, "")[0]
 	found := make(map[string]bool) // SCAN may return a key twice
@@ -240,8 +240,9 @@ func (n *redisNode) Status(ctx context.Context) (nodewire.Status, error) {
 	return s, err
 }
 
-// hears returns nil as soon as messages can be heard, or the server's refusal: then a
-// waiter would look in vain every other second.
+// hears waits until the server's messages can be heard. If the server refuses the
+// subscription, hears returns that error: waiters would get no message, and would look
+// every other second.
 func (n *redisNode) hears(ctx context.Context) error {
 	for {
 		open, news, refused := n.server.Subscription().State()
@@ -269,7 +270,7 @@ func independent(err error) error {
 func (n *redisNode) Close() error {
 	n.server.Hush()
 	if n.deaf && n.server.Ours() {
-		n.server.Drop(n.server.Made()) // rueidis would wait for a second. What was sent arrives all the same
+		n.server.Drop(n.server.Made()) // rueidis would wait for a second; requests that were sent arrive all the same
 	}
 	n.server.Close()
 	return nil

@@ -26,15 +26,15 @@ import (
 
 // store is the wire to N masters.
 type store struct {
-	driver.Basic // Hear: a client hears what concerns it from the beginning
+	driver.Basic // for Hear, which does nothing: the client's own channels are open from the beginning
 
 	members   []*member
-	every     []int // their indexes
+	every     []int // the indexes of members
 	quorum    int
 	roster    *roster // nil if the nodes are no servers
 	layout    *keys.Layout
 	maxTTL    time.Duration
-	ttl       time.Duration // of most leases, and the limit of other requests
+	ttl       time.Duration // Options.TTL, and the time limit of requests that concern no one lease
 	fixed     time.Duration // Options.NodeTimeout
 	connect   time.Duration // how long a node may take to report its state
 	clock     func() time.Time
@@ -44,28 +44,28 @@ type store struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	base   context.Context // of work in the background; ends one node timeout later
+	base   context.Context // for work in the background; ends up to a grace later
 	cut    context.CancelFunc
 
 	gate gate
 
 	grants, rounds, splits, looks atomic.Int64
 
-	jobs chan func()  // for idle goroutines
-	idle atomic.Int32 // how many there are, or have been
+	jobs chan func()  // to the goroutines that wait for work
+	idle atomic.Int32 // how many of them there are; Close does not lower it
 
 	mu      sync.Mutex // guards the fields below
 	closed  bool
 	work    sync.WaitGroup // Add under mu, while not closed
 	random  *rand.Rand
-	waiting map[string]*turn      // by the id of the claim; those in the queues
+	waiting map[string]*turn      // of waiters in the queues, by the lease id of the claim
 	handed  map[string]handedOver // by name
 	warned  driver.Instant        // when closed nodes were last reported
 }
 
 var (
-	// ErrNotIndependent is the error of a Status that says that a node cannot be one
-	// of N independent masters: it is a replica, or part of a cluster.
+	// ErrNotIndependent is the Err of a Status whose node cannot be one of N independent
+	// masters: it is a replica, or part of a cluster.
 	ErrNotIndependent = errors.New("not an independent master")
 
 	errClosed = fmt.Errorf("redlock: %w", driver.ErrClosed)
@@ -74,14 +74,14 @@ var (
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }
 
-// NewStoreOn returns the wire of a client on nodes, for the simulator. Its Close closes them.
+// NewStoreOn returns the wire of a client on nodes, for the simulator. Its Close closes the nodes.
 func NewStoreOn(ctx context.Context, nodes []nodewire.Node, opts *Options) (driver.Store, error) {
 	return wire(newStore(ctx, nodes, opts))
 }
 
-// newStore returns the wire of a client on nodes, which its Close closes. If the
-// nodes say that they are not N independent masters, the error says what to do. It is
-// ErrUnavailable if fewer than a quorum answer.
+// newStore returns the wire of a client on nodes. Its Close closes the nodes. If the nodes
+// say that they are not N independent masters, the error says what to do. If fewer than a
+// quorum answer, the error is ErrUnavailable.
 func newStore(ctx context.Context, nodes []nodewire.Node, opts *Options) (*store, error) {
 	opts = orDefault(opts)
 	d := &store{
@@ -108,7 +108,7 @@ func newStore(ctx context.Context, nodes []nodewire.Node, opts *Options) (*store
 		addrs = append(addrs, n.Addr())
 		n.Tell(func(m nodewire.Message) {
 			if m.Run == "" {
-				m.Run = n.Addr() // one that does not know its run has one vote too
+				m.Run = n.Addr() // a node that does not know its run has one vote too
 			}
 			d.told(m)
 		})
@@ -130,7 +130,7 @@ func newStore(ctx context.Context, nodes []nodewire.Node, opts *Options) (*store
 	if err == nil {
 		err = d.checkNodes(ctx)
 	} else {
-		d.fixed = d.ttl // there may be no quorum of nodes, and so no round trip to one
+		d.fixed = d.ttl // for Close: fewer nodes than a quorum have no round trip to a quorum
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -138,8 +138,8 @@ func newStore(ctx context.Context, nodes []nodewire.Node, opts *Options) (*store
 	return d, nil
 }
 
-// source returns the source of random delays. In a bubble of fake time it is the same
-// in every run.
+// source returns the source of random delays. In the fake time of testing/synctest every
+// run has the same source.
 func source(opts *Options) rand.Source {
 	if opts.Rand != nil {
 		return opts.Rand
@@ -149,14 +149,14 @@ func source(opts *Options) rand.Source {
 	return rand.NewPCG(h.Sum64(), uint64(time.Now().UnixNano()))
 }
 
-// lookEvery is how often a waiter looks, in case a message was lost, and the time
-// after which a node that does not answer is expected to.
+// lookEvery is how often a waiter looks, in case a message was lost. A waiter also expects
+// a node that does not answer to be back after this time.
 const lookEvery = 2 * time.Second
 
 // Caps implements driver.Store.
 //
-// SurvivesRestart is false although no restart gives a name to a second holder: if
-// a majority restarts without persistence, holders lose their leases.
+// SurvivesRestart is false: if a majority restarts without persistence, holders lose their
+// leases. Even then a name has at most one holder.
 func (d *store) Caps() driver.Caps {
 	return driver.Caps{
 		Guarantees: driver.Guarantees{Fencing: true, CrossHost: true, Expiry: true, Shared: true},
@@ -167,7 +167,7 @@ func (d *store) Caps() driver.Caps {
 // Listen implements driver.Store.
 func (d *store) Listen(f func(driver.Event)) { d.events.To(f) }
 
-// usable returns why no request can be made.
+// usable returns an error if the store is closed or ctx has ended.
 func (d *store) usable(ctx context.Context) error {
 	if d.ctx.Err() != nil {
 		return unavailable(errClosed)
@@ -175,7 +175,7 @@ func (d *store) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// check returns why a request for a lease is never granted.
+// check returns an error for a request for a lease that no node could ever grant.
 func (d *store) check(req *driver.Request) error {
 	if req.Lease == "" || strings.ContainsAny(req.Lease, ". \n") {
 		return fmt.Errorf("redlock: lease id %q: use letters and digits", driver.Shorten(req.Lease))
@@ -190,8 +190,8 @@ func (d *store) check(req *driver.Request) error {
 	return checkTTL(req.TTL, d.maxTTL)
 }
 
-// checkTTL returns an error for a TTL that is longer than MaxTTL as this client has it:
-// nodes that have agreed on a longer one grant nothing to this client.
+// checkTTL returns an error if ttl is longer than the MaxTTL of this client. A longer
+// MaxTTL at the nodes does not help: such nodes grant nothing to this client.
 func checkTTL(ttl, maxTTL time.Duration) error {
 	if ttl <= maxTTL {
 		return nil
@@ -200,7 +200,7 @@ func checkTTL(ttl, maxTTL time.Duration) error {
 }
 
 // background runs f in a goroutine that Close waits for, and returns false if the
-// driver is closed.
+// store is closed.
 func (d *store) background(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,10 +215,10 @@ func (d *store) background(f func()) bool {
 	return true
 }
 
-// resident is how many goroutines wait for the next request. A new one has to grow its stack first.
+// resident is how many goroutines wait for the next job. A new goroutine would have to grow its stack first.
 const resident = 8
 
-// serve runs f, and then what else is to be run in the background, if few others wait for that.
+// serve runs f. Then it waits for further jobs, unless resident goroutines do that already.
 func (d *store) serve(f func()) {
 	f()
 	if d.idle.Add(1) <= resident {
@@ -241,8 +241,8 @@ func (d *store) logged(err error) {
 	}
 }
 
-// Close implements driver.Store. It waits until requests that are under way have
-// ended, for one node timeout at most.
+// Close implements driver.Store. It waits for the requests that are under way. After a
+// grace it cuts them off.
 func (d *store) Close() error {
 	d.mu.Lock()
 	first := !d.closed
@@ -262,7 +262,7 @@ func (d *store) Close() error {
 		var closing sync.WaitGroup
 		for i, m := range d.members {
 			if r, ok := m.Node.(*redisNode); ok {
-				r.deaf = m.owes.since != 0 // nothing is under way any more
+				r.deaf = m.owes.since != 0 // read without m.mu: nothing is under way any more
 			}
 			closing.Go(func() { errs[i] = m.Node.Close() })
 		}

@@ -11,30 +11,30 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// together is one request to each of some nodes. It gives up a node that is silent: the caller gets an error, and
-// the request goes on, since its answer says that the node is well again, and how far away it is.
+// together is a group of requests, one to each of several nodes. It gives up a silent node: the caller gets an
+// error. The request itself goes on, because a late answer says that the node is well again, and how far away it is.
 type together struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	timed  bool           // they are renewals
-	limit  time.Duration  // for which a node may answer nothing
-	end    driver.Instant // when all requests end: of a node that answers others, too
+	timed  bool           // the requests are renewals
+	limit  time.Duration  // how long a node may answer nothing
+	end    driver.Instant // when all requests end, even to a node that answers other requests
 
 	mu     sync.Mutex
 	timer  *time.Timer    // runs look
-	looked driver.Instant // when it did last, or when the requests were sent
-	left   int            // requests that have not ended
-	open   []*sending     // those among them that are under way
+	looked driver.Instant // when look ran last; at first, when the requests were sent
+	left   int            // how many requests have not ended
+	open   []*sending     // the requests under way
 }
 
-// sending is a request to one node. It calls gone to give the node up. gone is nil once the caller has its answer.
+// sending is a request to one node. gone gives the node up. It is nil once the caller has its answer.
 type sending struct {
 	m    *member
 	gone func()
 }
 
-// together returns what n requests have in common, which are sent now, about a lease with the TTL. If they are renewals
-// nobody is in a hurry to give a node up: another renewal is sent beside one without an answer.
+// together returns a group of n requests about a lease with this TTL. The caller sends them now. A group of renewals (timed)
+// gives up a node late, because the client sends another renewal beside one without an answer.
 func (d *store) together(n int, ttl time.Duration, timed bool) *together {
 	now := driver.Now()
 	t := &together{timed: timed, limit: d.timeout(ttl), end: now.Add(d.last(ttl)), looked: now, left: n}
@@ -55,7 +55,7 @@ func (t *together) look() {
 	t.mu.Lock()
 	over := now >= t.end
 	if now.Sub(t.looked) > t.limit*3/2 && !over {
-		t.looked = now.Add(-t.limit / 2) // the process was stopped: the answers may be there
+		t.looked = now.Add(-t.limit / 2) // the process was stopped: it may have answers to read
 		t.timer.Reset(t.limit / 2)
 		t.mu.Unlock()
 		return
@@ -79,7 +79,7 @@ func (t *together) look() {
 	}
 }
 
-// ended records the end of a request, and reports whether somebody waits for it.
+// ended records the end of a request, and reports whether the caller still waits for it.
 func (t *together) ended(r *sending) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,8 +93,8 @@ func (t *together) ended(r *sending) bool {
 	return waited
 }
 
-// send runs f in the background, with the context of t, and calls done with its result: earlier if the node is
-// silent, and at once if f is not run.
+// send runs f in the background, with the context of t, and calls done with the result. If the node is silent, send
+// calls done earlier, with an error. If it cannot run f, it calls done at once.
 func send[T any](m *member, t *together, f func(context.Context) (T, error), done func(T, error)) {
 	fail := func(err error) {
 		var none T

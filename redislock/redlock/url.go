@@ -18,19 +18,19 @@ import (
 
 func init() { pawl.Register("redlock", openByURL) }
 
-// openByURL is Open for pawl.Open.
+// openByURL opens a store for pawl.Open.
 func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Store, error) {
 	return openInto(ctx, url, &Options{Options: redislock.Options{Options: *opts}}, opts)
 }
 
-// addrOf returns how p is named in errors and in Status.
+// addrOf returns the name of p in errors and in Status.
 func addrOf(p *conn.Place) string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.Shown, "redis://"), "rediss://")
 }
 
-// parseURL reads a URL. It cuts the URL into one for each master, since a URL has only
-// one host. Its errors do not repeat it: it may contain a password, and in a wrong URL
-// it is not clear where that ends.
+// parseURL reads a URL. It makes one URL for each master, since the URL of a server has one
+// host. Its errors do not repeat the URL: it may contain a password, and in a wrong URL it
+// is not clear where the password ends.
 func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil || u.Scheme != "redlock" {
@@ -51,7 +51,7 @@ func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 		if host == "" {
 			return nil, nil, errors.New("a host is empty: write redlock://host1:6379,host2:6379,host3:6379")
 		}
-		host = strings.ReplaceAll(host, "%", "%25") // the zone of an address
+		host = strings.ReplaceAll(host, "%", "%25") // before the zone of an IPv6 address
 		p, err := conn.Parse(scheme+"://"+user+host+u.EscapedPath()+"?"+query, conn.Options{
 			Prefix: c.Prefix, Pattern: c.Pattern, MaxTTL: c.MaxTTL, AllowUnguarded: c.AllowUnguarded, AssumeNew: c.AssumeNew, Username: c.Username,
 			Password: c.Password, ConnectTimeout: c.ConnectTimeout, TLS: c.TLS, TTL: c.TTL,
@@ -77,7 +77,7 @@ var (
 	errReplicas = fmt.Errorf("redlock does not wait for replicas: a majority of masters is what keeps a lease: %w", errors.ErrUnsupported)
 )
 
-// params reads the parameters that single servers do not know, and returns the rest.
+// params reads into o the parameters that a single server does not know, and returns the rest.
 func (o *Options) params(query string) (rest, scheme string, err error) {
 	scheme = "redis"
 	q, err := url.ParseQuery(query)
