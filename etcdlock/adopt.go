@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lease of another client is known by its id only. That client may bind the key to another etcd lease at any time. So
-// each request reads the key first.
+// A client knows a lease of another client only by its id. The other client may bind the key to another etcd lease
+// at any time, so each request reads the key first.
 
 // holder finds the key of a lease. It returns a *LostError if the lease does not hold the name.
 func (s *store) holder(ctx context.Context, ref driver.Ref) (entry, error) {
@@ -42,7 +42,7 @@ func (s *store) renewOther(ctx context.Context, ref driver.Ref, ttl time.Duratio
 	defer cancel()
 	resp, err := s.client.TimeToLive(rctx, b.id)
 	if err != nil || resp.TTL <= 0 {
-		return 0, cmp.Or(err, errUnproven) // it has ended, or the key is bound to another one now
+		return 0, cmp.Or(err, errUnproven) // the etcd lease has ended, or the key is bound to another one now
 	}
 	if b.seconds = resp.GrantedTTL; seconds(ttl) > b.seconds {
 		return 0, fmt.Errorf("etcdlock: this lease was asked for with a TTL of %v, and a caller that has only its id cannot make that %v: %w",
@@ -53,7 +53,7 @@ func (s *store) renewOther(ctx context.Context, ref driver.Ref, ttl time.Duratio
 	return b.since, err
 }
 
-// endOther ends a lease of another client. It leaves the etcd lease, which the client may use for another lease.
+// endOther ends a lease of another client. It keeps the etcd lease, which that client may use for another lease.
 func (s *store) endOther(ctx context.Context, ref driver.Ref) (found bool, err error) {
 	for {
 		e, err := s.holder(ctx, ref)
@@ -69,11 +69,12 @@ func (s *store) endOther(ctx context.Context, ref driver.Ref) (found bool, err e
 	}
 }
 
-// remove deletes the key of a holder, and the mark to tell its client. It reports false if the key has changed or is gone.
+// remove deletes the key of a holder, and its mark, which tells its client. It returns false if the key has
+// changed or is gone.
 func (s *store) remove(ctx context.Context, e entry, also ...clientv3.Op) (bool, error) {
 	key := string(e.kv.Key)
 	ops := []clientv3.Op{clientv3.OpDelete(key)}
-	if e.kind != "" && e.kv.Lease != 0 { // or it is no client's that listens, and nothing would end the news
+	if e.kind != "" && e.kv.Lease != 0 { // else no client listens to a mark, and also would leave a key that never ends
 		ops = append(append(ops, clientv3.OpDelete(s.mark(e.record.Client, e.named))), also...)
 	}
 	rctx, cancel := s.request(ctx)
@@ -82,7 +83,7 @@ func (s *store) remove(ctx context.Context, e entry, also ...clientv3.Op) (bool,
 		If(clientv3.Compare(clientv3.ModRevision(key), "=", e.kv.ModRevision)).
 		Then(ops...).Commit()
 	switch {
-	case unknownLease(err): // expired meanwhile
+	case unknownLease(err): // the etcd lease has ended in the meantime
 		return false, nil
 	case err != nil:
 		return false, s.failure(ctx, err, true)

@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// errGone says that the etcd lease or the key of a lease has ended. Nothing of the lease is left.
+// errGone says that the etcd lease or the key of a lease has ended. The cluster has nothing of the lease left.
 var errGone = errors.New("etcdlock: the lease or its place in the queue has ended")
 
-// Ask implements driver.Store. A lease that has lost its place in the queue goes to the end.
+// Ask implements driver.Store. A lease that has lost its place in the queue joins at the end.
 func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	if err := s.check(ctx, req); err != nil {
 		return driver.Answer{}, &driver.Failure{Err: err, Lasting: true}
@@ -38,8 +38,8 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 			return ans, err
 		}
 		s.disown(l, errGone)
-		if again { // an earlier request may be carried out yet, and nobody knows of it then
-			gone := l // the next round sets l
+		if again { // an earlier request may still be carried out; revoke undoes it
+			gone := l // the next iteration sets l
 			s.background(func() { _ = gone.revoke(s.ctx) })
 		} else if l.fresh {
 			return ans, &driver.Failure{Err: fmt.Errorf("the request took longer than its TTL of %v: use a longer TTL", req.TTL), Passing: true}
@@ -76,7 +76,7 @@ func (s *store) newLease(ctx context.Context, req *driver.Request) (*lease, erro
 	return l, nil
 }
 
-// ask asks once. If the error is errGone, the request needs a new lease.
+// ask sends the requests that the state of the lease needs. If it returns errGone, the caller needs a new lease.
 func (l *lease) ask(ctx context.Context, req *driver.Request, again bool) (driver.Answer, error) {
 	switch {
 	case l.held:
@@ -85,7 +85,7 @@ func (l *lease) ask(ctx context.Context, req *driver.Request, again bool) (drive
 		return l.step(ctx, req)
 	case !req.Queue:
 		return l.try(ctx, req)
-	case req.Slots > 0 && !again: // of another number are held?
+	case req.Slots > 0 && !again: // try fails if the name is held in another number of slots
 		if ans, err := l.try(ctx, req); err != nil || ans.Granted {
 			return ans, err
 		}
@@ -93,13 +93,13 @@ func (l *lease) ask(ctx context.Context, req *driver.Request, again bool) (drive
 	return l.join(ctx, req)
 }
 
-// settle forgets the lease if the answer says that the cluster has recorded nothing.
+// settle forgets the lease if the cluster has refused it and recorded nothing.
 func (l *lease) settle(ctx context.Context, again, granted bool, err error) {
 	var f *driver.Failure
 	switch {
-	case errors.As(err, &f) && (f.Maybe || again), granted, l.rev != 0: // it is there, or may be
+	case errors.As(err, &f) && (f.Maybe || again), granted, l.rev != 0: // the key exists or may exist
 	case again: // refused, but an earlier request may still be carried out
-		_ = l.revoke(ctx) // if not now, it goes with its TTL
+		_ = l.revoke(ctx) // on an error the etcd lease ends with its TTL
 		l.s.disown(l, errGone)
 	default:
 		l.s.disown(l, errGone)
@@ -116,33 +116,33 @@ func (l *lease) commit(ctx context.Context, cmps []clientv3.Cmp, then []clientv3
 	case err == nil:
 		l.s.saw(resp.Header.Revision)
 		return resp, nil
-	case unknownLease(err): // refused as a whole
+	case unknownLease(err): // the cluster has refused the whole transaction
 		return nil, errGone
 	}
 	return nil, l.s.failure(ctx, err, true)
 }
 
-// puts are the operations that create the keys of the lease.
+// puts returns the operations that create the keys of the lease.
 func (l *lease) puts() []clientv3.Op { return l.backing.bind(l.key, encode(&l.record)) }
 
-// unrivalled is true if no key that can be in the way was created after revision rev, and the key of the lease does not
-// exist. If rev is 0, no key is in the way.
+// unrivalled returns conditions. They hold if no key that can be in the way was created after revision rev, and
+// the key of the lease does not exist. If rev is 0, they hold only if no key is in the way.
 func (l *lease) unrivalled(req *driver.Request, rev int64) []clientv3.Cmp {
 	from, to := l.place.rivals(req)
 	cmps := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(from), "<", rev+1).WithRange(to)}
-	if rev > 0 || req.Shared { // the own key may be none of the keys compared
+	if rev > 0 || req.Shared { // the range may not contain the lease's key
 		cmps = append(cmps, l.absent())
 	}
 	return cmps
 }
 
-// absent is true if the key does not exist: the request may be a repetition.
+// absent returns the condition that the lease's key does not exist. It exists if the request is a repetition.
 func (l *lease) absent() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(l.key), "=", 0)
 }
 
-// try asks and does not wait. If there are other keys, it reads them: shared leases and slots can be held together. Then
-// it asks again, on condition that no key was created meanwhile.
+// try asks for the name without joining the queue. If other keys exist, it reads them, because shared leases and
+// slots can be held together. Then it asks again, with the condition that no key was created in the meantime.
 func (l *lease) try(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	from, to := l.place.all()
 	opts := []clientv3.OpOption{clientv3.WithRange(to), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)}
@@ -159,11 +159,11 @@ func (l *lease) try(ctx context.Context, req *driver.Request) (driver.Answer, er
 		}
 		read := resp.Responses[0].GetResponseRange()
 		q := l.s.readQueue(read.Kvs)
-		if i := q.find(l.key); i >= 0 && i < q.holders() { // an earlier request has put it
+		if i := q.find(l.key); i >= 0 && i < q.holders() { // an earlier request has put the key
 			return l.won(ctx, req, resp.Header, q[i].kv.CreateRevision)
 		}
 		err = q.inTheWay(req)
-		if held := (*driver.HeldError)(nil); errors.As(err, &held) || err == nil && read.More { // only keys of other programs were read
+		if held := (*driver.HeldError)(nil); errors.As(err, &held) || err == nil && read.More { // err == nil && More: all keys that were read belong to other programs
 			if !req.Queue && len(q) > 0 {
 				l.s.askBack(ctx, q[0], false)
 			}
@@ -180,7 +180,7 @@ func (l *lease) try(ctx context.Context, req *driver.Request) (driver.Answer, er
 	}
 }
 
-// won grants the lease, whose key was created at rev with no other key in the way.
+// won grants the lease. Its key was created at rev, when no other key was in the way.
 func (l *lease) won(ctx context.Context, req *driver.Request, h *pb.ResponseHeader, rev int64) (driver.Answer, error) {
 	if err := l.placed(ctx, rev); err != nil {
 		return driver.Answer{}, err
@@ -188,7 +188,7 @@ func (l *lease) won(ctx context.Context, req *driver.Request, h *pb.ResponseHead
 	return l.claim(ctx, req, &looked{term: h.RaftTerm, rev: rev})
 }
 
-// placed notes that the key was created at rev. If rev can be no token, it deletes the key.
+// placed records that the key was created at rev. If checkRevision refuses rev, placed deletes the key.
 func (l *lease) placed(ctx context.Context, rev int64) error {
 	why := checkRevision(rev, l.after)
 	if why == nil {
@@ -203,8 +203,8 @@ func (l *lease) placed(ctx context.Context, rev int64) error {
 	return &driver.Failure{Err: why, Lasting: true, Maybe: err != nil}
 }
 
-// claim grants the lease: a linearizable answer has said that its key holds the name. If too little of the TTL is
-// certain, claim renews first.
+// claim grants the lease, after a linearizable answer has shown that its key holds the name. If too little of the
+// TTL is certain, claim renews first.
 func (l *lease) claim(ctx context.Context, req *driver.Request, seen *looked) (driver.Answer, error) {
 	if !l.backing.proven(seen.term) || driver.Now().Sub(l.backing.since) >= l.ttl/2 {
 		rctx, cancel := l.s.within(ctx, l.backing.time()) // verify bounds each of its requests
@@ -228,7 +228,7 @@ func (l *lease) claim(ctx context.Context, req *driver.Request, seen *looked) (d
 	return l.answer(l.told), nil
 }
 
-// again answers a repeated request for a lease that was granted.
+// again answers a repeated request for a lease that was granted already.
 func (l *lease) again(ctx context.Context) (driver.Answer, error) {
 	since, err := l.renew(ctx, 0)
 	switch {

@@ -14,20 +14,20 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// backing is an etcd lease. The keys of one lease or waiter are bound to it: when it ends, etcd deletes them.
+// backing is an etcd lease. The keys of a lease or waiter are bound to it: when it ends, etcd deletes them.
 //
-// The leader of the cluster counts its time. A member that is cut off or hangs may still believe that it leads, and
-// answer keepalives without effect. So a keepalive proves nothing until a linearizable read that was sent after its
-// answer is answered in the same raft term. The keepalive was carried out in the term that its answer names, or a later
-// one. The leader that confirmed the read had the term of the read's answer, or an earlier one, and the majority had
-// elected no other when the read was sent. If both terms are equal, that leader has kept the lease alive. A later leader
-// begins with the full TTL.
+// The leader counts the time of an etcd lease. A member that is cut off or hangs may still believe that it leads,
+// and answer keepalives that have no effect. So each keepalive needs a proof: a linearizable read, sent after the
+// answer to the keepalive, whose answer has the same raft term. Here is why. A member carried out the keepalive in
+// the term of its answer, or in a later one. The leader that confirmed the read had the term of the read's answer,
+// or an earlier one, and the majority had elected no other leader when the read was sent. If both terms are equal,
+// that leader has kept the lease alive. A later leader begins with the full TTL.
 type backing struct {
 	id      clientv3.LeaseID
-	seconds int64          // its TTL is at least that
-	since   driver.Instant // its TTL certainly began then, or later
-	asked   driver.Instant // when the last keepalive with an answer was sent; equals since if it is proven
-	term    uint64         // of that answer
+	seconds int64          // its TTL is at least so many seconds
+	since   driver.Instant // its TTL certainly began at this instant or later
+	asked   driver.Instant // when the last answered keepalive was sent; equal to since if that is proven
+	term    uint64         // of the answer to that keepalive
 	mark    string         // the key of its mark; see listen
 	marked  bool           // the mark exists
 }
@@ -44,8 +44,8 @@ func (s *store) grantBacking(ctx context.Context, secs int64) (*backing, error) 
 
 func unknownLease(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
 
-// proven reports whether the last keepalive counts, given the term of a linearizable answer to a request that was sent
-// after the keepalive was answered.
+// proven reports whether the last keepalive counts. term is the raft term of a linearizable answer, to a request
+// that was sent after the keepalive was answered.
 func (b *backing) proven(term uint64) bool {
 	if term == b.term {
 		b.since = max(b.since, b.asked)
@@ -53,7 +53,7 @@ func (b *backing) proven(term uint64) bool {
 	return b.since == b.asked
 }
 
-// bind returns the operations that put a key, and the mark unless it exists, and bind both to b.
+// bind returns operations that put the key, and the mark unless it exists, and bind both to b.
 func (b *backing) bind(key, value string) []clientv3.Op {
 	ops := []clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(b.id))}
 	if !b.marked {
@@ -62,17 +62,17 @@ func (b *backing) bind(key, value string) []clientv3.Op {
 	return ops
 }
 
-// due returns when the next keepalive of a waiter is due.
+// due returns the instant of a waiter's next keepalive.
 func (b *backing) due() driver.Instant { return b.asked.Add(b.time() / 3) }
 
 func (b *backing) time() time.Duration { return time.Duration(b.seconds) * time.Second }
 
-// maxSpares is how many spares a client keeps for each TTL. A spare is an etcd lease that was used. Only its mark is bound
-// to it, and no request under way binds another key. A keepalive costs the cluster less than a new etcd lease, which the
-// majority writes to disk.
+// maxSpares limits how many spares a client keeps for each TTL. A spare is an etcd lease whose lease was released.
+// Only its mark is bound to it, and no request that would bind another key is under way. A keepalive for a spare
+// costs the cluster less than a new etcd lease, which the majority writes to disk.
 const maxSpares = 64
 
-// spare keeps the etcd lease of l, which has ended, for another lease.
+// spare keeps the etcd lease of l for another lease. l has ended.
 func (s *store) spare(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *store) spare(l *lease) {
 	}
 }
 
-// giveBackWithin bounds how long Close tries to revoke the spares.
+// giveBackWithin limits how long Close tries to revoke the spares.
 const giveBackWithin = time.Second
 
 // giveBack revokes the spares. If the cluster does not answer, they end with their TTL.
@@ -116,16 +116,16 @@ func (s *store) takeSpare(secs int64) *backing {
 	return b
 }
 
-// freshPart: a spare is fresh for a sixteenth of the TTL.
+// A spare is fresh for a sixteenth of the TTL.
 const freshPart = 16
 
-// fresh reports whether a new lease can use b without a keepalive. Its trust begins at b.since, so at most a sixteenth
-// of the TTL is over. If the etcd lease has ended, the cluster refuses to bind a key to it.
+// fresh reports whether a new lease can use b without a keepalive. Its trust counts from b.since, so at most a
+// sixteenth of the TTL has passed. If the etcd lease has ended, the cluster refuses to bind a key to it.
 func (b *backing) fresh(now driver.Instant, ttl time.Duration) bool {
 	return b.since == b.asked && now.Sub(b.since) < ttl/freshPart
 }
 
-// back renews b, which may be nil, and returns it. If it has ended, back returns a new etcd lease.
+// back renews b and returns it. If b is nil or has ended, back returns a new etcd lease.
 func (s *store) back(ctx context.Context, b *backing, ttl time.Duration) (*backing, error) {
 	ctx, cancel := s.request(ctx)
 	defer cancel()

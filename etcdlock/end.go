@@ -11,8 +11,8 @@ import (
 
 var errReleased = errors.New("etcdlock: released")
 
-// End implements driver.Store. A waiter, and a request that may still be carried out, is undone by revoking its etcd
-// lease. The cluster then deletes its keys, and refuses them if they arrive later.
+// End implements driver.Store. For a waiter, and for a request that may still be carried out, End revokes the etcd
+// lease. The cluster then deletes its keys, and refuses keys that arrive later.
 func (s *store) End(ctx context.Context, ref driver.Ref, how driver.End) (found bool, err error) {
 	l, _ := ref.Handle.(*lease)
 	switch {
@@ -39,7 +39,8 @@ func (l *lease) isSpared() bool {
 	return l.spared
 }
 
-// revoke ends the etcd lease, with all keys that are or would be bound to it.
+// revoke ends the etcd lease. This deletes all keys that are bound to it, and keeps later requests from binding
+// one.
 func (l *lease) revoke(ctx context.Context) error {
 	rctx, cancel := l.s.request(ctx)
 	defer cancel()
@@ -50,7 +51,7 @@ func (l *lease) revoke(ctx context.Context) error {
 	return err
 }
 
-// release deletes the key. No other lease has a key of that name as long as l has its etcd lease.
+// release deletes the key. While l has its etcd lease, no other lease has a key of that name.
 func (l *lease) release(ctx context.Context, doubt bool) (found bool, err error) {
 	s := l.s
 	s.mu.Lock()
@@ -75,26 +76,27 @@ func (l *lease) release(ctx context.Context, doubt bool) (found bool, err error)
 		lost = lostBy(err)
 	}
 	s.disown(l, errReleased)
-	// A deletion without an answer may be carried out late. It would delete the key of the next lease with the same
-	// etcd lease.
+	// The cluster may carry out a deletion without an answer late. Then it would delete the key of the next lease
+	// with the same etcd lease.
 	if found && !again && !doubt {
 		l.reuse()
 	}
 	return found, l.broken(ctx, lost)
 }
 
-// broken deletes the news of a break and returns lost, if the lease was broken. A lease that is gone is no error.
+// broken returns lost if the lease was broken, and deletes the record of the break. If the lease is only gone, it
+// returns nil.
 func (l *lease) broken(ctx context.Context, lost *driver.LostError) error {
 	if lost == nil || lost.Reason != driver.Broken {
 		return nil
 	}
 	rctx, cancel := l.s.request(ctx)
 	defer cancel()
-	_, _ = l.s.client.Delete(rctx, l.s.brokenKey(l.id)) // otherwise it ends with the etcd lease
+	_, _ = l.s.client.Delete(rctx, l.s.brokenKey(l.id)) // on an error the record ends with the etcd lease
 	return lost
 }
 
-// reuse keeps the etcd lease for another lease, unless a request that binds a key to it may still be under way.
+// reuse keeps the etcd lease for another lease, unless a request may be under way that binds a key to it.
 func (l *lease) reuse() {
 	if !l.renewing.TryLock() {
 		return

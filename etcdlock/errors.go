@@ -22,7 +22,7 @@ import (
 
 var (
 	errClosed = fmt.Errorf("etcdlock: %w", driver.ErrClosed)
-	// errUnproven: the present leader may not have carried a renewal out.
+	// errUnproven says that the present leader may not have carried out a renewal.
 	errUnproven = errors.New("etcdlock: the cluster has changed its leader meanwhile")
 )
 
@@ -34,8 +34,9 @@ type hint struct {
 	kind    error // for storekit.OfKind
 }
 
-// hints say what to do about the errors by which a server refuses a request. It has recorded nothing then, except with
-// ErrNoSpace. If there is no leader, one member has answered, not the cluster.
+// hints are advice on the errors by which a server refuses a request. The server has recorded nothing then, except
+// with ErrNoSpace. If an error says that there is no leader, a single member has answered, not the cluster; then
+// silent is set.
 var hints = []hint{
 	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: grant it readwrite, see docs/etcd-protocol.md", true, false, storekit.ErrDenied},
 	{rpctypes.ErrAuthFailed, "the server refuses this user or password: correct them in the URL", true, false, storekit.ErrDenied},
@@ -59,8 +60,8 @@ func refused(err error) *hint {
 	return &hints[i]
 }
 
-// failure returns what the error of a request means. writes is set for a request that may have recorded something. ctx is
-// the caller's context; the request itself may have had less time.
+// failure returns a *driver.Failure for the error of a request. writes is true if the request may have recorded
+// something. ctx is the caller's context; the request may have had less time.
 func (s *store) failure(ctx context.Context, err error, writes bool) *driver.Failure {
 	var f *driver.Failure
 	if errors.As(err, &f) {
@@ -71,7 +72,7 @@ func (s *store) failure(ctx context.Context, err error, writes bool) *driver.Fai
 		if h.kind != nil {
 			f.Err = fmt.Errorf("%w: %w", driver.ErrUnavailable, storekit.OfKind(h.kind, f.Err))
 		}
-		// etcd returns it also for the transaction that has filled the space, which it has carried out.
+		// etcd also returns ErrNoSpace for the transaction that has filled the space, which it has carried out.
 		f.Maybe = writes && h.err == rpctypes.ErrNoSpace
 		return f
 	}
@@ -84,14 +85,14 @@ func (s *store) failure(ctx context.Context, err error, writes bool) *driver.Fai
 	return &driver.Failure{Err: s.explain(err), Maybe: writes, Silent: true}
 }
 
-// outOfTime reports whether a request has timed out, here or at the server.
+// outOfTime reports whether a request has timed out, at the client or at the server.
 func outOfTime(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded ||
 		strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error()) || strings.Contains(err.Error(), "request timed out")
 }
 
-// explain adds the members to an error of the transport, and why there is no connection. It hides the deadline of the
-// request: a context error must come from the caller's context.
+// explain adds the members' addresses to a transport error, and the reason if there is no connection. It hides the
+// deadline of the request: a context error must come from the caller's context.
 func (s *store) explain(err error) error {
 	if !outOfTime(err) {
 		return fmt.Errorf("%s: %w", s.where, err)
@@ -104,23 +105,24 @@ func (s *store) explain(err error) error {
 	return fmt.Errorf("%s: no answer in time: check that the cluster runs and has a leader: etcdctl endpoint status --cluster", s.where)
 }
 
-// dialError returns why there is no connection. A request that does not wait for a connection says so.
+// dialError returns the reason why there is no connection. It sends a request that fails at once without a
+// connection.
 func (s *store) dialError(ctx context.Context) error {
 	_, err := pb.NewKVClient(s.client.ActiveConnection()).Range(ctx, &pb.RangeRequest{Key: []byte(s.prefix)}, grpc.WaitForReady(false))
-	if err == nil { // it is there now
+	if err == nil { // there is a connection now
 		return errors.New("the connection was lost while it was being made: try again")
 	}
 	return errors.New(dialHint(errors.New(status.Convert(err).Message())))
 }
 
-// dialHint adds to an error of a connection what to do.
+// dialHint adds advice to the error of a connection attempt.
 func dialHint(err error) string {
 	text := err.Error()
 	switch hint := storekit.DialHint(err, "etcd"); {
 	case hint != "":
 		return text + ": " + hint
 	case strings.Contains(text, "handshake failed: EOF"), strings.Contains(text, "handshake failed") && strings.Contains(text, "connection reset"):
-		// It depends on how much of the hello the server has read.
+		// The error depends on how much of the TLS hello the server has read.
 		return text + ": if this port has no TLS use etcd:// instead of etcds://"
 	case strings.Contains(text, "server preface"):
 		return text + ": is it an etcd server, with TLS (etcds://) or without (etcd://)?"

@@ -34,10 +34,10 @@ func (s *store) Examine(ctx context.Context) []driver.Finding {
 	return append(append(found, alarms(answer.Alarms)...), s.endless(ctx)...)
 }
 
-// mostEndless is how many keys without an etcd lease are shown.
+// mostEndless limits how many keys without an etcd lease Examine reports.
 const mostEndless = 20
 
-// endless finds keys without an etcd lease, which keep a lock for ever.
+// endless finds keys without an etcd lease. The cluster never deletes them, so they keep a lock for ever.
 func (s *store) endless(ctx context.Context) (found []driver.Finding) {
 	err := s.each(ctx, "", func(e entry) {
 		if e.kv.Lease == 0 && len(found) < mostEndless {

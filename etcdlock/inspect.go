@@ -44,7 +44,7 @@ func (s *store) queue(ctx context.Context, name string) (queue, error) {
 	return s.readQueue(resp.Kvs), nil
 }
 
-// expires returns when an etcd lease ends, or the zero time.
+// expires returns the time at which an etcd lease ends, or the zero time if that is unknown.
 func (s *store) expires(ctx context.Context, id int64) time.Time {
 	ctx, cancel := s.request(ctx)
 	defer cancel()
@@ -55,7 +55,7 @@ func (s *store) expires(ctx context.Context, id int64) time.Time {
 	return time.Now().Add(time.Duration(resp.TTL) * time.Second)
 }
 
-// page is how many keys are asked for at a time.
+// page is the number of keys that each request asks for.
 const page = 1000
 
 // List implements driver.Store.
@@ -74,7 +74,7 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	return infos, nil
 }
 
-// each calls f with the keys of all names that begin with prefix.
+// each calls f with each key of the names that begin with prefix.
 func (s *store) each(ctx context.Context, prefix string, f func(entry), opts ...clientv3.OpOption) error {
 	from := s.layout.head + escape(prefix)
 	end := clientv3.GetPrefixRangeEnd(from)
@@ -97,7 +97,8 @@ func (s *store) each(ctx context.Context, prefix string, f func(entry), opts ...
 	return nil
 }
 
-// Break implements driver.Store. It puts the news for the client of the lease, bound to the etcd lease of the lease.
+// Break implements driver.Store. It also puts a record of the break, which the client of the lease reads. The
+// record is bound to the lease's etcd lease.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	for {
 		q, err := s.queue(ctx, name)

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// maxStreams is how many keepalives are under way at a time, each on a stream of its own: on a link with a round trip
-	// of a second, 2,500 leases with a TTL of 30 s.
+	// maxStreams limits the keepalives under way, each of which has a stream. On a link with a round trip of a
+	// second, it is enough for 2,500 leases with a TTL of 30 s.
 	maxStreams = 256
-	// maxIdleStreams is how many streams stay open for the next keepalives.
+	// maxIdleStreams limits how many streams stay open for the next keepalives.
 	maxIdleStreams = 32
 )
 
-// stream sends keepalives, one at a time: the answer to a keepalive must not be taken for the answer to a later one. It
-// stays open for the next keepalive. Client.KeepAliveOnce opens a stream for each, and a client with a password sends it
-// with each stream, which costs the server much time.
+// stream sends keepalives, one at a time, so that it cannot take an answer for the answer to a later keepalive. It
+// stays open for the next one. Client.KeepAliveOnce opens a stream for each keepalive. With a password, it sends
+// the password with each stream, and checking that costs the server much time.
 type stream struct {
 	pb.Lease_LeaseKeepAliveClient
 	cancel context.CancelFunc
 }
 
-// keepAlive begins the TTL anew. If the member does not know the etcd lease, the member may be behind: the read that
-// follows says whether the lease has ended.
+// keepAlive renews the etcd lease. If the member does not know the etcd lease, the member may lag behind. The read
+// that follows shows whether the lease has ended.
 func (b *backing) keepAlive(ctx context.Context, s *store) error {
 	ctx, cancel := s.inTime(ctx, b)
 	defer cancel()
@@ -51,7 +51,7 @@ func (b *backing) keepAlive(ctx context.Context, s *store) error {
 		}
 		resp, err := b.beat(ctx, s, st)
 		switch {
-		case err != nil && used && ctx.Err() == nil: // it may have ended long ago
+		case err != nil && used && ctx.Err() == nil: // the idle stream may have ended long ago
 			continue
 		case err != nil:
 			return clientv3.ContextError(ctx, err)
@@ -62,8 +62,8 @@ func (b *backing) keepAlive(ctx context.Context, s *store) error {
 	}
 }
 
-// beat sends one keepalive. It closes the stream if the answer does not come in time, or names a term that was over before:
-// another stream may lead to a member that is well.
+// beat sends one keepalive. It closes the stream if the answer is late, or has an older term than an answer
+// before: the member may be cut off, and another stream may lead to a member that is not.
 func (b *backing) beat(ctx context.Context, s *store, st *stream) (*pb.LeaseKeepAliveResponse, error) {
 	stop := context.AfterFunc(ctx, st.cancel)
 	now, term := driver.Now(), s.term.Load()
@@ -78,7 +78,7 @@ func (b *backing) beat(ctx context.Context, s *store, st *stream) (*pb.LeaseKeep
 	return resp, err
 }
 
-// idleStream returns a stream on which nothing is under way, or nil.
+// idleStream returns an open stream without a keepalive under way, or nil.
 func (s *store) idleStream() (st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *store) idleStream() (st *stream) {
 	return st
 }
 
-// keepsIdle keeps a stream for the next keepalive, and reports whether it does.
+// keepsIdle keeps a stream for the next keepalive. It returns false if there are enough already.
 func (s *store) keepsIdle(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,14 +16,14 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// Parts of keys. docs/etcd-protocol.md is the contract with other implementations.
+// Parts of keys. docs/etcd-protocol.md describes the keys for other implementations.
 const (
 	lockPart   = "lock/"
 	clientPart = "client/"
 	brokenPart = "broken/"
 )
 
-// Kinds in keys. The keys of all leases of a name are one range, and so are the keys of all that are not shared.
+// Kinds in keys. The keys of all leases on a name form one range. So do the keys of all that are not shared.
 const (
 	kindShared    = "r"
 	kindSlots     = "s" // followed by the number of slots
@@ -33,8 +33,8 @@ const (
 var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 var unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
 
-// escape makes name a part of a key, without a slash: the keys of one name are never among the keys of another. The
-// escaped form of a prefix is a prefix of the escaped form.
+// escape returns name as a part of a key, without a slash, so that the keys of one name are never among the keys
+// of another. If one name is a prefix of another, so are their escaped forms.
 func escape(name string) string { return escaper.Replace(name) }
 
 // all returns the range of all keys of the name.
@@ -43,7 +43,7 @@ func (p place) all() (from, to string) { return p.dir, p.dir[:len(p.dir)-1] + "0
 // unshared returns the range of the keys of leases that are not shared.
 func (p place) unshared() (from, to string) { return p.dir + kindSlots, p.dir + "y" }
 
-// rivals returns the range of the keys that can be in the way of req.
+// rivals returns the range of the keys that can keep req from getting the name.
 func (p place) rivals(req *driver.Request) (from, to string) {
 	if req.Shared {
 		return p.unshared()
@@ -51,9 +51,9 @@ func (p place) rivals(req *driver.Request) (from, to string) {
 	return p.all()
 }
 
-// key returns the key of an attempt. It is named after the etcd lease, which serves many attempts. etcd remembers deleted
-// keys until it compacts its history, and reads them when it compares the keys of a name: with a new key for each lease,
-// each would be slower than the last.
+// key returns the key of a request. It contains the id of the etcd lease, which serves many requests. etcd
+// remembers deleted keys until it compacts its history, and reads them when it compares the keys of a name. If
+// each lease had a new key, each request would be slower than the one before.
 func (p place) key(req *driver.Request, backing clientv3.LeaseID) string {
 	kind := kindExclusive
 	switch {
@@ -71,14 +71,14 @@ func hex(backing int64) string { return strconv.FormatInt(backing, 16) }
 // entry is one key of a name: a holder or a waiter.
 type entry struct {
 	name, kind string
-	named      string // the key is named after this etcd lease
+	named      string // the etcd lease in the key's name
 	shared     bool
 	slots      int
 	kv         *mvccpb.KeyValue
-	record     record // if it was read
+	record     record // empty if the value was not read
 }
 
-// parse reads a key, and its value if there is one. ok is false for keys that are not of leases.
+// parse reads a key, and its value if there is one. ok is false if the key does not belong to a lease.
 func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	name, kind, backing, ok := s.layout.split(string(kv.Key))
 	if !ok {
@@ -86,12 +86,13 @@ func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	}
 	e = entry{name: name, kind: kind, named: backing, kv: kv}
 	if kind == "" {
-		// A session of that library uses one key for all its leases of a name.
+		// A session of the concurrency package uses one key for all its leases on a name. The create revision
+		// tells them apart.
 		e.record.Who, e.record.Lease = "a client of another library", backing+"-"+strconv.FormatInt(kv.CreateRevision, 10)
 		return e, true
 	}
 	if len(kv.Value) > 0 {
-		_ = json.Unmarshal(kv.Value, &e.record) // without a record the holder has no name
+		_ = json.Unmarshal(kv.Value, &e.record) // on an error the record is empty
 	}
 	e.record.Lease = cmp.Or(e.record.Lease, backing)
 	n, isSlots := strings.CutPrefix(e.kind, kindSlots)
@@ -117,10 +118,10 @@ func unescape(s string) string { return unescaper.Replace(s) }
 // record is the value of a key.
 type record struct {
 	storekit.Record
-	Client   string `json:"client"` // the participant
+	Client   string `json:"client"` // store.id of the client
 	Lease    string `json:"lease"`
-	Since    int64  `json:"since"`              // when it was put, in µs since 1970 by its client's clock
-	Acquired int64  `json:"acquired,omitempty"` // when a waiter was granted the name; written by the first renewal
+	Since    int64  `json:"since"`              // when the key was put, in µs since 1970 by its client's clock
+	Acquired int64  `json:"acquired,omitempty"` // when a waiter was granted the name; the first renewal writes it
 }
 
 func (s *store) newRecord(req *driver.Request) record {
@@ -138,15 +139,16 @@ func encode(v any) string {
 	return string(b)
 }
 
-// mark returns the mark of a lease; see listen. The key of the lease is named after the etcd lease named.
+// mark returns the mark of a lease, given its client and the etcd lease in its key's name; see listen.
 func (s *store) mark(client, named string) string {
 	return s.prefix + clientPart + client + "/" + named
 }
 
-// brokenKey returns the key that tells the client of a broken lease who broke it. Its value is a storekit.Record.
+// brokenKey returns the key from which the client of a broken lease learns who broke it. Its value is a
+// storekit.Record.
 func (s *store) brokenKey(lease string) string { return s.prefix + brokenPart + lease }
 
-// seconds returns a TTL in seconds, as etcd counts, rounded up.
+// seconds returns a TTL in seconds, rounded up. etcd counts TTLs in seconds.
 func seconds(ttl time.Duration) int64 {
 	return int64((ttl + time.Second - 1) / time.Second)
 }

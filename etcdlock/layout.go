@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// layout says where the keys of locks are. A key is head, the name, tail, a slash, and KIND/BACKING. The keys of etcd's
-// concurrency package end in BACKING alone. That package, too, takes the key that was created first for the holder's,
-// whatever its name is.
+// layout says where the keys of locks are. A key is head, the name, tail, a slash, and KIND/BACKING, where BACKING
+// is the id of an etcd lease. The keys of etcd's concurrency package end in BACKING alone. Both packages give the
+// lock to the key that was created first, whatever its name is.
 type layout struct {
 	head, tail string
-	mixed      bool // there may be keys of the concurrency package
+	mixed      bool // there may be keys of the concurrency package: a Pattern is set
 }
 
 // newLayout returns the layout of a pattern, or of pawl's own keys if pattern is empty.
@@ -36,12 +36,13 @@ func newLayout(prefix, pattern string) (layout, error) {
 
 // place is where the keys of one name are.
 type place struct {
-	dir string // all of them begin with it
+	dir string // begins all of them
 }
 
 func (l layout) place(name string) place { return place{l.head + escape(name) + l.tail + "/"} }
 
-// check returns why there can be no lease on name. With a pattern a name is not escaped, as the other library does not.
+// check returns an error if name cannot be locked. With a Pattern names are not escaped, because the concurrency
+// package does not escape them.
 func (l layout) check(name string) error {
 	if l.mixed && escape(name) != name {
 		return storekit.OfKind(errors.ErrUnsupported, fmt.Errorf("etcdlock: name %q: with a Pattern it cannot have / or %%", driver.Shorten(name)))
@@ -49,7 +50,7 @@ func (l layout) check(name string) error {
 	return nil
 }
 
-// split returns the parts of a key. The keys of the other library have no kind.
+// split returns the parts of a key. The keys of the concurrency package have no kind.
 func (l layout) split(key string) (name, kind, backing string, ok bool) {
 	rest, ok := strings.CutPrefix(key, l.head)
 	name, rest, there := strings.Cut(rest, l.tail+"/")

@@ -11,49 +11,51 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// lease is what the cluster has, or may have, of a lease that is held or waited for. It is the Handle of the Answer.
+// lease describes a lease that the cluster has or may have, for a holder or a waiter. It is the Handle of the
+// Answer.
 type lease struct {
 	s        *store
 	id, name string
 	ttl      time.Duration // of the request
 	place    place
 	key      string
-	named    clientv3.LeaseID // the key is named after it
-	alone    bool             // exclusive
-	after    int64            // a revision of the cluster before the key was put
-	rev      int64            // create revision of the key; 0 until it is known to exist
+	named    clientv3.LeaseID // the etcd lease in the key's name
+	alone    bool             // the lease is exclusive
+	after    int64            // store.rev before the key was put
+	rev      int64            // create revision of the key; 0 until the key is known to exist
 	held     bool             // the lease was granted
 	waited   bool
 	sight    *sight
 
-	fresh bool // the cluster has just answered for the etcd lease
+	fresh bool // newLease has renewed or made the etcd lease
 
 	renewing sync.Mutex // guards the fields below
 	backing  *backing
-	flights  int            // under way
-	told     driver.Instant // what the last renewal returned
-	next     *backing       // a write without an answer binds the key to it; see rewrite
-	shown    bool           // the record has the time of the grant, or show is under way
+	flights  int            // renewals under way; see fly
+	told     driver.Instant // the instant that the last renewal returned
+	next     *backing       // a write without an answer may bind the key to next; see rewrite
+	shown    bool           // the record has the time of the grant, or show is writing it
 
 	// store.mu guards the fields below.
 	record record
-	asked  bool  // a release had no answer
+	asked  bool  // a release has failed: the key may be deleted late
 	ended  error // why the lease has ended, or nil
-	spared bool  // another lease may have its etcd lease
+	spared bool  // the etcd lease is a spare: another lease may use it
 }
 
-// over returns why the lease has ended, or nil.
+// over returns the error by which the lease has ended, or nil.
 func (l *lease) over() error {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	return l.ended
 }
 
-// answer returns the answer of a lease that holds its name.
+// answer returns the answer for a lease that holds its name.
 func (l *lease) answer(since driver.Instant) driver.Answer {
 	ans := driver.Answer{Granted: true, Token: tokenOf(l.rev), Waited: true, Since: since, Session: l.s}
 	if l.alone {
-		// A name that was free had no waiters. A waiter does not know whether others wait behind it.
+		// If the name was free, nobody was waiting. A lease that has waited does not know whether others wait
+		// behind it.
 		ans.Spare, ans.Waited = reserved, !l.record.Keeps || l.waited
 	}
 	return ans

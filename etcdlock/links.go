@@ -12,13 +12,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// links makes the connections of a client, and closes those that are dead although nothing says so.
+// links makes the connections of a client, and closes dead ones that report no error.
 type links struct {
 	mu    sync.Mutex
 	conns map[*link]bool
 }
 
-// link is a connection that knows when it was used last.
+// link is a connection that records when it was last used.
 type link struct {
 	net.Conn
 	links   *links
@@ -38,11 +38,11 @@ func (l *links) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c, nil
 }
 
-// silence is how long a request waits at least until its connection may be dead.
+// silence is the least time that a request waits before its connection counts as dead.
 const silence = 500 * time.Millisecond
 
-// late closes dead connections, when a request that was sent at an instant has run out of time: connections on which
-// something was written since, and nothing was read.
+// late closes dead connections after a request has timed out that was sent at the instant sent. A connection is
+// dead if the client has written to it since and has read nothing.
 func (l *links) late(sent driver.Instant) {
 	if l == nil || driver.Now().Sub(sent) < silence {
 		return

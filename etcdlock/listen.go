@@ -13,11 +13,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// listen starts the listener, unless it runs, for what happens after a revision. store.mu is held.
+// listen starts the listener, unless it runs. The listener hears the events after the revision rev. store.mu is
+// held.
 //
-// Each lease has a mark, a key among the marks of its client. etcd deletes it when the etcd lease ends, Break deletes it,
-// and askBack puts it again. So one watch tells a client which of its leases may have ended, and which others want. The
-// next renewal finds out as well, but later. A lease that is released leaves its mark to the next lease.
+// Each lease has a mark, which is a key among the marks of its client. etcd deletes the mark when the etcd lease
+// ends, Break deletes it, and askBack puts it again. So with one watch a client learns which of its leases may
+// have ended, and which of them others want. A renewal would find this out, too, but later. A lease that is
+// released leaves its mark to the next lease.
 func (s *store) listen(rev int64) {
 	if s.ear || s.ctx.Err() != nil {
 		return
@@ -31,11 +33,11 @@ func (s *store) listen(rev int64) {
 	})
 }
 
-// hear watches the marks from a revision on until the watch fails. If rev is 0, it begins now, and events may have been
-// missed.
+// hear watches the marks from the revision rev on, until the watch fails. If rev is 0, the watch begins now, and
+// may have missed events.
 func (s *store) hear(rev int64) {
 	marks := s.mark(s.id, "")
-	// Without the cancel the client would keep the watch.
+	// Without cancel the etcd client would keep the watch.
 	ctx, cancel := context.WithCancel(s.watching(s.ctx))
 	defer cancel()
 	for resp := range s.client.Watch(ctx, marks, clientv3.WithPrefix(), clientv3.WithRev(rev), clientv3.WithCreatedNotify()) {
@@ -45,13 +47,14 @@ func (s *store) hear(rev int64) {
 	}
 }
 
-// heard returns what a response says of the leases of this client.
+// heard returns the events in a watch response for the leases of this client. If all is set, events may have been
+// missed for every lease.
 func (s *store) heard(marks string, resp clientv3.WatchResponse, all bool) (events []driver.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := make(map[string]bool)
 	for _, ev := range resp.Events {
-		id, _ := strconv.ParseInt(strings.TrimPrefix(string(ev.Kv.Key), marks), 16, 64) // 0 is none
+		id, _ := strconv.ParseInt(strings.TrimPrefix(string(ev.Kv.Key), marks), 16, 64) // on an error id is 0, which no lease has
 		l := s.backed[clientv3.LeaseID(id)]
 		if l == nil {
 			continue

@@ -10,17 +10,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// looked is what a look of a waiter has found.
+// looked is the result of a waiter's look.
 type looked struct {
 	rev   int64
 	term  uint64
-	rival *entry // in the way; nil if the lease holds the name
-	// If too many slots are before the waiter: their keys, and how many may be left when it looks again.
+	rival *entry // a key in the way; nil if the lease holds the name
+	// If the slots before the waiter are too many: their keys, and the number of keys at which the waiter looks
+	// again.
 	keys   map[string]bool
 	enough int
 }
 
-// look finds the key in the way, in one linearizable read.
+// look finds a key in the way. It uses linearizable reads.
 func (l *lease) look(ctx context.Context, req *driver.Request) (*looked, error) {
 	for before := l.rev; ; {
 		resp, err := l.read(ctx, req, before)
@@ -49,11 +50,12 @@ func (l *lease) look(ctx context.Context, req *driver.Request) (*looked, error) 
 			seen.rival = &q[0]
 			return seen, nil
 		}
-		before = others[0].CreateRevision // a key of another program
+		before = others[0].CreateRevision // skip the key of another program
 	}
 }
 
-// read reads the own key, and the last key in the way that was created before a revision; for slots, all of them.
+// read reads the lease's key and the last key in the way with a create revision below before. For slots it reads
+// all keys in the way.
 func (l *lease) read(ctx context.Context, req *driver.Request, before int64) (*clientv3.TxnResponse, error) {
 	ctx, cancel := l.s.request(ctx)
 	defer cancel()
@@ -66,8 +68,8 @@ func (l *lease) read(ctx context.Context, req *driver.Request, before int64) (*c
 	return l.s.client.Txn(ctx).Then(clientv3.OpGet(l.key, clientv3.WithKeysOnly()), clientv3.OpGet(from, opts...)).Commit()
 }
 
-// slots finds what is in the way of one of n slots: the last lease of another kind, or all slots before it if they are too
-// many.
+// slots finds what is in the way of one of n slots: the last lease of another kind, or all slots before it if
+// there are too many.
 func (l *looked) slots(q queue, n int) {
 	for i := len(q) - 1; i >= 0; i-- {
 		if q[i].slots != n {

@@ -23,32 +23,30 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// Options are the settings of a client on an etcd cluster. The zero value is
-// useful, and a nil *Options is the same. The URL takes precedence.
+// Options are the settings of a client of an etcd cluster. The zero value and a nil *Options are valid. A
+// parameter of the URL overrides its field.
 type Options struct {
 	pawl.Options
 
-	// Prefix begins every key. The default is "pawl/". Clients with the same prefix
-	// exclude each other. No prefix should begin with another.
+	// Prefix begins every key. The default is "pawl/". Clients exclude each other if they have the same Prefix. No
+	// Prefix in use may begin with another one.
 	Prefix string
 
-	// Pattern, such as /locks/*, is where the keys of a lock are, with one * for the name;
-	// PREFIXlock/* unless set. Set it while programs lock with the Mutex of etcd's concurrency
-	// package, or with etcdctl lock: concurrency.NewMutex(session, "/locks/deploy") and the
-	// name deploy then exclude each other. All clients must have the same Pattern: nothing
-	// compares them. With a Pattern all leases are exclusive, KeepIdle is an error, and names have
-	// neither / nor %. See docs/migrating.md.
+	// Pattern, such as /locks/*, says where the keys of a lock are; the * stands for the name. The default is
+	// PREFIXlock/*. Set it while programs lock with the Mutex of etcd's concurrency package, or with etcdctl lock.
+	// For example, concurrency.NewMutex(session, "/locks/deploy") and the name deploy then exclude each other.
+	// Give all clients the same Pattern, as nothing compares them. With a Pattern all leases are exclusive,
+	// KeepIdle is an error, and a name cannot have a / or a %. See docs/migrating.md.
 	Pattern string
 
-	// Username and Password log the client in. The default is no user. If there is a user
-	// and no password, neither here, in the URL nor in a file, it is read from $PAWL_ETCD_PASSWORD.
+	// Username and Password log the client in. By default the client has no user. The password may also come from
+	// the URL, its password_file, or $PAWL_ETCD_PASSWORD.
 	Username, Password string
 
-	// TLS is the configuration for etcds URLs. The default trusts the authorities
-	// that the system trusts.
+	// TLS is the configuration for etcds URLs. By default the client trusts the system's certificate authorities.
 	TLS *tls.Config
 
-	// ConnectTimeout bounds each attempt to connect. The default is 5 s.
+	// ConnectTimeout limits each attempt to connect. The default is 5 s.
 	ConnectTimeout time.Duration
 }
 
@@ -59,32 +57,31 @@ const (
 	passwordEnv    = "PAWL_ETCD_PASSWORD"
 )
 
-// Open returns a client of the cluster at url. The URL is one of
+// Open returns a client of the cluster at url, which has one of these forms:
 //
 //	etcd://[user[:password]@]host[:port][,host[:port]…][/prefix]
 //	etcds://…                                                     with TLS
 //
-// with the parameters pattern, connect_timeout, password_file, ca_file, cert_file, key_file and
-// server_name. Open connects, for at most ConnectTimeout. If the cluster is unavailable, Open succeeds,
-// and the client connects when it is used: see pawl.Client.Ping. Other errors, such as missing rights,
-// say what to do. No error contains the password.
+// The parameters are pattern, connect_timeout, password_file, ca_file, cert_file, key_file and server_name. Open
+// connects, which takes at most ConnectTimeout. If the cluster is unavailable, Open succeeds, and the client
+// connects when it is used: see pawl.Client.Ping. Other errors, such as missing rights, say what to do. Errors do
+// not contain the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return NewStore(ctx, url, opts) }, &opts.Options)
 }
 
-// New returns a pawl client that uses client and never closes it. New ignores the options
-// of the connection.
+// New returns a pawl client that uses client and never closes it. New ignores the connection options in opts.
 //
-// Configure client to reconnect quickly, with grpc.WithConnectParams: by default the delay
-// grows to two minutes.
+// Configure client to reconnect quickly, with grpc.WithConnectParams. By default gRPC's delay grows to two
+// minutes.
 func New(client *clientv3.Client, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	return pawl.Connect(context.Background(), func(context.Context) (driver.Store, error) { return NewStoreFor(client, opts) }, &opts.Options)
 }
 
-// NewStore returns the wire of a client of the cluster at url, for callers that wrap it before
-// they pass it to pawl.New. It returns the errors of Open.
+// NewStore returns the store at url, for programs that wrap the store before they pass it to pawl.New. It returns
+// the errors of Open, and ErrUnavailable if the cluster is unavailable.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	where, err := parseURL(url, orDefault(opts))
 	if err != nil {
@@ -108,9 +105,10 @@ func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, err
 	return s, nil
 }
 
-// NewStoreFor is NewStore for a client that the caller has made. The wire never closes it.
+// NewStoreFor returns a store that uses client, which the caller has made. The store never closes client.
 func NewStoreFor(client *clientv3.Client, opts *Options) (driver.Store, error) {
-	// Package namespace wraps KV, Watcher and Lease one by one. If one of them is not wrapped, waiters hear of no release.
+	// Package namespace wraps KV, Watcher and Lease separately. If one of them is not wrapped, waiters miss the
+	// releases.
 	if kv := clientv3.NewKV(client); reflect.TypeOf(client.KV) != reflect.TypeOf(kv) {
 		return nil, fmt.Errorf("etcdlock: the client's KV is a %T: use a client without a namespace, and write that into Prefix and Pattern", client.KV)
 	}
@@ -126,7 +124,8 @@ func NewStoreFor(client *clientv3.Client, opts *Options) (driver.Store, error) {
 	return s, nil
 }
 
-// orDefault returns a copy, as a client may connect long after Open.
+// orDefault returns a copy of opts. The client may connect long after Open, and the caller may change the options
+// in the meantime.
 func orDefault(opts *Options) *Options {
 	if opts == nil {
 		return &Options{}
@@ -173,7 +172,7 @@ func (s *store) start(ctx context.Context) error {
 	}
 	s.backings = pb.NewLeaseClient(conn)
 	for state := connectivity.Idle; s.links != nil && state != connectivity.Ready; state = conn.GetState() {
-		if state == connectivity.TransientFailure { // of all members
+		if state == connectivity.TransientFailure { // all members have failed
 			return s.refusal(ctx, s.dialError(rctx))
 		}
 		conn.Connect()
@@ -181,7 +180,7 @@ func (s *store) start(ctx context.Context) error {
 			break
 		}
 	}
-	if s.session != nil { // the first login says whether the password is right
+	if s.session != nil { // the first login checks the password
 		if err := s.session.renew(rctx, conn, 0, nil); err != nil {
 			return s.refusal(ctx, err)
 		}
@@ -196,7 +195,7 @@ func (s *store) start(ctx context.Context) error {
 	return nil
 }
 
-// refusal returns why the cluster cannot be used.
+// refusal returns the error of a cluster that cannot be used.
 func (s *store) refusal(ctx context.Context, err error) error {
 	if f := s.failure(ctx, err, false); ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, f)
@@ -204,12 +203,13 @@ func (s *store) refusal(ctx context.Context, err error) error {
 	return ctx.Err()
 }
 
-// throughProxy reports whether an etcd grpc-proxy answers. With an address to advertise, which is the default, it lists
-// itself as the only member, and names no cluster.
+// throughProxy reports whether an etcd grpc-proxy answers. By default the proxy has an address to advertise. Then
+// it lists itself as the only member, and its answer has no header that names a cluster.
 //
-// The proxy sends keepalives of its own, and answers ours with the next answer, which may be for an earlier keepalive. So
-// trust would not count from our sending. It also keeps a lease alive for a TTL after the client has gone.
+// The proxy sends keepalives of its own. It answers the client's keepalive with the next answer that it gets,
+// which may belong to an earlier keepalive. So trust could not count from the client's sending. The proxy also
+// keeps a lease alive for a TTL after the client has gone.
 func (s *store) throughProxy(ctx context.Context) bool {
 	resp, err := pb.NewClusterClient(s.client.ActiveConnection()).MemberList(ctx, new(pb.MemberListRequest), grpc.WaitForReady(true))
-	return err == nil && resp.Header == nil // on an error the user may lack the right
+	return err == nil && resp.Header == nil // err may only say that the user lacks the right
 }

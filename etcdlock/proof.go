@@ -13,23 +13,23 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// Reads of many renewals go together: see storekit.Batch.
+// The reads of many renewals go together: see storekit.Batch.
 const (
 	fewReads = 8
-	// mostAsked is how many keys a transaction reads. Servers allow 128 operations by default.
+	// mostAsked limits how many keys a transaction reads. Servers allow 128 operations by default.
 	mostAsked = 64
-	// A member that does not answer for so long may hang.
+	// A member that does not answer within lateRead may hang.
 	lateRead = 100 * time.Millisecond
 )
 
 // proof is the answer to a read of a key, without its value.
 type proof struct {
-	own  *mvccpb.KeyValue // nil if the key is gone
+	own  *mvccpb.KeyValue // the key that was read; nil if it is gone
 	term uint64
 }
 
-// prove reads the key of l in a linearizable read that is sent after the call began. It returns a *LostError if the key is
-// gone.
+// prove reads the key of l with a linearizable read, which it sends after the call began. It returns a *LostError
+// if the key is gone.
 func (l *lease) prove(ctx context.Context) (*proof, error) {
 	p, err := l.s.proofs.Do(ctx, l.key)
 	switch {
@@ -43,7 +43,7 @@ func (l *lease) prove(ctx context.Context) (*proof, error) {
 	return p, err
 }
 
-// loss returns why a lease has ended, from the news of a break.
+// loss returns the reason why a lease has ended: the record of a break, if there is one.
 func (s *store) loss(ctx context.Context, lease string) *driver.LostError {
 	ctx, cancel := s.request(ctx)
 	defer cancel()
@@ -59,7 +59,7 @@ func (s *store) readOne(ctx context.Context, key string) (*proof, error) {
 	return p.Answer, p.Err
 }
 
-// readAll reads several keys. It has no time limit but its callers': a late answer is in time for a long TTL.
+// readAll reads several keys. Only its callers limit its time: for a long TTL even a late answer is in time.
 func (s *store) readAll(ctx context.Context, keys []string) []storekit.Reply[*proof] {
 	ops := make([]clientv3.Op, len(keys))
 	for i, key := range keys {

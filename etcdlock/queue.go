@@ -14,14 +14,14 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// maxShown is how many holders are read only to be shown.
+// maxShown limits how many holders are read only to show them to people.
 const maxShown = 16
 
-// queue has the keys of one name in the order of their creation. The first holds the name, with those after it as long as
-// all of them can hold it together.
+// queue contains the keys of one name in the order of their creation. The first holds the name, together with
+// those that follow, as long as all of them can hold it together.
 type queue []entry
 
-// readQueue returns the queue of keys that are in the order of their creation.
+// readQueue returns the queue of kvs, which are in the order of their creation.
 func (s *store) readQueue(kvs []*mvccpb.KeyValue) queue {
 	var q queue
 	for _, kv := range kvs {
@@ -32,7 +32,7 @@ func (s *store) readQueue(kvs []*mvccpb.KeyValue) queue {
 	return q
 }
 
-// holders returns how many of q hold the name.
+// holders returns the number of keys in q that hold the name.
 func (q queue) holders() int {
 	if len(q) == 0 {
 		return 0
@@ -49,7 +49,7 @@ func (q queue) find(key string) int {
 	return slices.IndexFunc(q, func(e entry) bool { return string(e.kv.Key) == key })
 }
 
-// with reports whether leases of the kinds of e and f can be held together.
+// with reports whether a lease like e and a lease like f can hold a name together.
 func (e entry) with(f entry) bool {
 	if e.shared || f.shared {
 		return e.shared && f.shared
@@ -57,7 +57,7 @@ func (e entry) with(f entry) bool {
 	return e.slots > 0 && e.slots == f.slots
 }
 
-// inTheWay returns why a new request cannot be granted, or nil.
+// inTheWay returns an error if a new request cannot be granted.
 func (q queue) inTheWay(req *driver.Request) error {
 	if len(q) == 0 {
 		return nil
@@ -75,8 +75,8 @@ func (q queue) inTheWay(req *driver.Request) error {
 	return &driver.HeldError{Info: q.info(req.Name)}
 }
 
-// endless returns an error if a key in the queue has no etcd lease: another program made it, or somebody by hand. The
-// name cannot be granted until the key is deleted.
+// endless returns an error if a key in the queue has no etcd lease. Another program has made it, or a person by
+// hand. The cluster never deletes it, so the name cannot be granted until somebody does.
 func (q queue) endless() error {
 	i := slices.IndexFunc(q, func(e entry) bool { return e.kv.Lease == 0 })
 	if i < 0 {
@@ -86,14 +86,14 @@ func (q queue) endless() error {
 	return fmt.Errorf("etcdlock: %s; %s", text, do)
 }
 
-// endless returns what is wrong with such a key, and what to do.
+// endless returns a description of a key without an etcd lease, and advice.
 func (e entry) endless() (text, do string) {
 	key := string(e.kv.Key)
 	return fmt.Sprintf("the key %q has no etcd lease and is of another program: the lock %q cannot be granted", key, e.name),
 		"see whose it is, then: etcdctl del " + storekit.ShellQuote(key)
 }
 
-// info describes the queue.
+// info returns the queue as a driver.Info.
 func (q queue) info(name string) *driver.Info {
 	info := &driver.Info{Name: name, Holders: []driver.Held{}}
 	n := q.holders()
@@ -118,7 +118,7 @@ func (e entry) held() driver.Held {
 	}
 }
 
-// instant returns a time of a record.
+// instant returns a time in a record as a time.Time.
 func instant(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}

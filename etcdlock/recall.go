@@ -10,18 +10,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// keeps reports whether the client of a request may keep its lease when nobody uses it.
+// keeps reports whether the client may keep the lease of req after its release.
 func keeps(req *driver.Request) bool { return req.Keeps && !req.Shared && req.Slots == 0 }
 
-// want is the value that askBack gives a mark.
+// want is the value that askBack writes into a mark.
 type want struct {
 	Lease string `json:"lease"`
 	Waits bool   `json:"waits,omitempty"`
 }
 
-// askBack tells the client of e that another client wants the name, if that client may keep the lease. It puts the mark
-// of the lease again, which the client watches. It is a hint, and a waiter repeats it with its keepalives. A late one
-// names a lease that has ended.
+// askBack tells the client of e that another client wants the name, if the client may keep the lease. It puts the
+// mark of the lease again, which that client watches. This is a hint: a waiter repeats it with its keepalives, and
+// a late hint names a lease that has ended.
 func (s *store) askBack(ctx context.Context, e entry, waits bool) {
 	if !e.record.Keeps {
 		return

@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// maxProofs is how often a renewal sends a keepalive. One that cannot be proven is repeated: the leader has changed.
+	// maxProofs limits how often a renewal sends a keepalive. The renewal repeats a keepalive that it cannot
+	// prove, because the leader has changed.
 	maxProofs = 3
-	// maxFlights is how many renewals of a lease are under way at a time.
+	// maxFlights limits how many renewals of a lease are under way.
 	maxFlights = 4
 )
 
-// Renew implements driver.Store. A ttl below the least that a lease can have only asks whether the lease exists.
+// Renew implements driver.Store. If ttl is less than MinTTL, Renew only checks that the lease exists.
 func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (r driver.Renewal, err error) {
 	l, _ := ref.Handle.(*lease)
 	switch {
@@ -53,7 +54,7 @@ func (l *lease) renew(ctx context.Context, secs int64) (driver.Instant, error) {
 		defer l.renewing.Unlock()
 		rctx, cancel := l.s.inTime(ctx, l.backing)
 		defer cancel()
-		for l.next != nil || secs > l.backing.seconds { // a write before may have been for less
+		for l.next != nil || secs > l.backing.seconds { // l.next may have a TTL of less than secs
 			if err := l.rewrite(rctx, secs); err != nil {
 				return 0, err
 			}
@@ -72,16 +73,16 @@ func (l *lease) renew(ctx context.Context, secs int64) (driver.Instant, error) {
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
 	since := l.backing.since
-	if err != nil && since <= l.told { // otherwise an earlier flight has ended well
+	if err != nil && since <= l.told { // else an earlier flight has renewed the lease
 		return 0, err
 	}
 	l.told = since
 	return since, nil
 }
 
-// fly begins a flight: a keepalive, and the read that proves it. A flight goes on when its caller has given up, and the
-// next call returns its result. So the two round trips may take longer than a call has time. If there are too many
-// flights, fly returns nil. l.renewing is held.
+// fly begins a flight: a keepalive, and the read that proves it. The two round trips may take longer than a call
+// has time, so the flight goes on after its caller has given up, and the next call returns its result. If there
+// are maxFlights already, fly returns nil. l.renewing is held.
 func (l *lease) fly() <-chan error {
 	if l.flights == maxFlights {
 		return nil
@@ -99,14 +100,14 @@ func (l *lease) fly() <-chan error {
 	return done
 }
 
-// land ends a flight that has renewed b, or has failed.
+// land ends a flight. b is the etcd lease as the flight has renewed it, unless err says that it has failed.
 func (l *lease) land(b *backing, err error) error {
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
 	l.flights--
 	switch now := l.backing; {
 	case err != nil:
-	case now.id != b.id || l.next != nil: // the key is bound to another etcd lease, or may be
+	case now.id != b.id || l.next != nil: // the key is or may be bound to another etcd lease
 		return errUnproven
 	case b.since > now.since:
 		now.since, now.asked, now.term = b.since, b.asked, b.term
@@ -114,7 +115,7 @@ func (l *lease) land(b *backing, err error) error {
 	return err
 }
 
-// verify renews b by a keepalive and proves it by a read. See backing.
+// verify renews b with a keepalive and proves it with a read; see backing.
 func (l *lease) verify(ctx context.Context, b *backing) error {
 	for range maxProofs {
 		err := b.keepAlive(ctx, l.s)
@@ -139,7 +140,7 @@ func (l *lease) proveInTime(ctx context.Context, b *backing) (*proof, error) {
 	return l.prove(ctx)
 }
 
-// inTime bounds a request of a renewal. An answer that takes longer than a third of the TTL comes too late.
+// inTime limits a request of a renewal to a third of the TTL. A later answer is of no use.
 func (s *store) inTime(ctx context.Context, b *backing) (context.Context, context.CancelFunc) {
 	return s.within(ctx, b.time()/3)
 }

@@ -20,8 +20,9 @@ var (
 
 const ever time.Duration = math.MaxInt64
 
-// request returns the context of one request. It ends in time if the cluster is dead. A member without a leader has to say
-// so at once. The metadata of the caller's context is not sent.
+// request returns a context for one request. It ends after requestTimeout, in case the cluster does not answer.
+// Its metadata makes a member without a leader refuse the request at once. It drops the metadata of the caller's
+// context.
 func (s *store) request(ctx context.Context) (context.Context, context.CancelFunc) {
 	return s.within(ctx, requestTimeout)
 }
@@ -39,8 +40,8 @@ func (s *store) within(ctx context.Context, d time.Duration) (context.Context, c
 	}
 }
 
-// untold hides a deadline from the server. The server could notice it first and answer so, and package clientv3 would
-// send the request once more.
+// untold hides a deadline from the server. The server might reach the deadline first, and return an error on which
+// package clientv3 would send the request again.
 type untold struct{ context.Context }
 
 func (untold) Deadline() (time.Time, bool) { return time.Time{}, false }

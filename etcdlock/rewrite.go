@@ -9,26 +9,26 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// rewrite renews by writing the key anew, bound to a new etcd lease with a longer TTL. The key keeps its create
-// revision, and so its place and its token. l.renewing is held.
+// rewrite renews the lease with a longer TTL: it writes the key again, bound to a new etcd lease. The key keeps
+// its create revision, and so its place in the queue and its token. l.renewing is held.
 //
-// A write without an answer may have been carried out, or may be carried out later. Then l.next stays set, and only
-// another write to l.next counts as a renewal. Each write is on condition that the key is bound to l.backing: one of them
-// has an effect, and none after it.
+// If a write has no answer, the cluster may have carried it out, or may carry it out later. Then l.next stays set,
+// and only another write that binds the key to l.next counts as a renewal. Each write has the condition that the
+// key is bound to l.backing. So one of the writes takes effect, and the later ones do not.
 func (l *lease) rewrite(ctx context.Context, secs int64) error {
 	if l.next == nil {
 		b, err := l.s.grantBacking(ctx, max(secs, l.backing.seconds))
 		if err != nil {
 			return err
 		}
-		b.mark = l.backing.mark // bound to b by the write
+		b.mark = l.backing.mark // the write binds it to b
 		l.next = b
 	}
 	b := l.next
 	resp, err := l.s.client.Txn(ctx).If(clientv3.Compare(clientv3.LeaseValue(l.key), "=", l.backing.id)).
 		Then(b.bind(l.key, l.encoded())...).Else(clientv3.OpGet(l.key, clientv3.WithKeysOnly())).Commit()
 	switch {
-	case unknownLease(err): // it has ended, so no write can bind the key to it
+	case unknownLease(err): // b has ended, so no write can bind the key to it
 		l.next = nil
 		return errUnproven
 	case err != nil:
@@ -51,9 +51,9 @@ func (l *lease) encoded() string {
 	return encode(&l.record)
 }
 
-// show writes the time of the grant into the record. A waiter did not know it when it put the record. Only people read it,
-// so show tries once: a cluster without space refuses the write, and keeps leases alive. The key stays bound to its etcd
-// lease, even if the write is carried out late.
+// show writes the time of the grant into the record. The waiter did not know it when it put the record. Only
+// people read it, so show tries once: a cluster without space refuses the write, but still renews leases. The key
+// stays bound to its etcd lease, even if the cluster carries out the write late.
 func (l *lease) show() {
 	ctx, cancel := l.s.request(l.s.ctx)
 	defer cancel()

@@ -20,27 +20,29 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// session logs a client in, and again when the cluster no longer accepts its token. JWTs expire, after five minutes by
-// default. A member that restarts forgets the other tokens.
+// session logs a client in, and again when the cluster no longer accepts its token. A JWT expires, after five
+// minutes by default. A simple token, the other kind, is lost when a member restarts.
 //
-// Package clientv3 logs in, too, but sends the old token with the request for a new one. etcd 3.4 refuses that request if
-// the token has expired. So clientv3 does not know the password, and a login sends no token.
+// Package clientv3 can log in, too, but it sends the old token with the request for a new one. etcd 3.4 refuses
+// that request if the old token has expired. So session keeps the password from clientv3, and sends no token with
+// a login.
 type session struct {
 	username, password string
 
 	logins sync.Mutex     // held during a login; guards the two fields below
 	at     driver.Instant // when the last login ended
-	err    error          // of the last login
+	err    error          // the error of the last login
 
 	mu     sync.Mutex // guards the fields below
 	token  string
 	serial int // counts the tokens
 }
 
-// relogin is the least time between two logins. To check a password is much work, and a server may refuse even new tokens.
+// relogin is the least time between two logins. Checking a password costs a server much work, and a server may
+// refuse even new tokens.
 const relogin = time.Second
 
-// options make a connection send the token.
+// options returns dial options that make a connection send the token.
 func (s *session) options() []grpc.DialOption {
 	if s == nil {
 		return nil
@@ -48,7 +50,7 @@ func (s *session) options() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithPerRPCCredentials(s), grpc.WithChainUnaryInterceptor(s.intercept)}
 }
 
-// loggingIn is the key of the context of a login, which sends no token.
+// loggingIn is a context key. It marks a login, which sends no token.
 type loggingIn struct{}
 
 // GetRequestMetadata implements credentials.PerRPCCredentials.
@@ -69,7 +71,8 @@ func (s *session) current() (token string, serial int) {
 	return s.token, s.serial
 }
 
-// intercept sends a request, and once more if the server refuses the token: then the server has recorded nothing.
+// intercept sends a request. If the server refuses the token, it has recorded nothing. Then intercept logs in and
+// sends the request once more.
 func (s *session) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	_, serial := s.current()
 	err := invoke(ctx, method, req, reply, conn, opts...)
@@ -90,13 +93,14 @@ func stale(err error) bool {
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
-// fresh returns the error of a new token that the server refuses. Package clientv3 must not repeat the request.
+// fresh returns an error that says that the server refuses a new token. It is not the error at which clientv3
+// would repeat the request.
 func fresh(err error) error {
 	return fmt.Errorf("with a new token: %w", rpctypes.Error(err))
 }
 
-// renew replaces the token with the given serial number, which the server has refused. The login goes on when ctx ends: to
-// check a password may take longer than a request has.
+// renew replaces the token with the given serial number, which the server has refused. The login goes on after ctx
+// ends, because the server may need longer to check a password than a request may take.
 func (s *session) renew(ctx context.Context, conn *grpc.ClientConn, serial int, refused error) error {
 	done := make(chan error, 1)
 	go func() { done <- s.login(conn, serial, refused) }()
@@ -122,7 +126,7 @@ func (s *session) login(conn *grpc.ClientConn, serial int, refused error) error 
 	resp, err := pb.NewAuthClient(conn).Authenticate(ctx, &pb.AuthenticateRequest{Name: s.username, Password: s.password}, grpc.WaitForReady(true))
 	s.at, s.err = driver.Now(), rpctypes.Error(err)
 	switch {
-	case err == nil, errors.Is(s.err, rpctypes.ErrAuthNotEnabled): // which needs no token
+	case err == nil, errors.Is(s.err, rpctypes.ErrAuthNotEnabled): // the cluster needs no token
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.token, s.serial, s.err = resp.GetToken(), serial+1, nil
@@ -132,8 +136,9 @@ func (s *session) login(conn *grpc.ClientConn, serial int, refused error) error 
 	return s.err
 }
 
-// watching returns a context for a watch. Watches with equal metadata share a stream, and a stream keeps the token with
-// which it was opened. etcd 3.4 refuses new watches on it when that token has expired, so each login has its own stream.
+// watching returns a context for a watch. Watches with equal metadata share a stream, and a stream keeps the token
+// with which it was opened. When that token has expired, etcd 3.4 refuses new watches on the stream. So watching
+// puts the serial number of the token into the metadata, and each login gets a stream.
 func (s *store) watching(ctx context.Context) context.Context {
 	ctx = clientv3.WithRequireLeader(ctx)
 	if s.session == nil {

@@ -16,33 +16,33 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// store is the wire to one cluster. Of the leases of its client it knows the etcd leases.
+// store is the wire to one cluster. It knows the etcd leases of its client's leases.
 type store struct {
 	driver.Basic
 	client   *clientv3.Client
-	where    string        // the members, for people
-	links    *links        // nil if the client is the caller's
-	session  *session      // nil if the client is the caller's, or has no user
-	id       string        // of this participant
-	prefix   string        // of all keys except the keys of locks
+	where    string        // the addresses of the members, for error texts
+	links    *links        // nil if the caller has made the client
+	session  *session      // nil if the caller has made the client, or there is no user
+	id       string        // identifies this client; part of the keys of its marks
+	prefix   string        // begins all keys; with a Pattern, all except the keys of locks
 	layout   layout        // of the keys of locks
-	connect  time.Duration // to make a connection
+	connect  time.Duration // ConnectTimeout
 	backings pb.LeaseClient
-	streams  chan struct{} // has one element for each keepalive under way
-	term     atomic.Uint64 // a raft term that an answer to a read has named; see beat
-	rev      atomic.Int64  // the greatest revision that an answer has named; see placed
+	streams  chan struct{} // holds one element for each keepalive under way
+	term     atomic.Uint64 // the raft term of the last answer to a read; see beat
+	rev      atomic.Int64  // the greatest revision in an answer; see placed
 	proofs   storekit.Batch[string, *proof]
 	tell     func(driver.Event)
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	work   sync.WaitGroup // of background
+	work   sync.WaitGroup // the goroutines that Close waits for
 
 	mu     sync.Mutex // guards the fields below
-	ear    bool       // the listener runs
+	ear    bool       // hear runs; see listen
 	spares map[int64][]*backing
 	idle   []*stream
-	// The leases that are recorded, or may be, by the etcd leases that their keys are named after.
+	// The leases whose keys exist or may exist. The map's key is the etcd lease in the name of the lease's key.
 	backed map[clientv3.LeaseID]*lease
 }
 
@@ -51,7 +51,7 @@ func (s *store) Caps() driver.Caps {
 	return driver.Caps{
 		Guarantees: driver.Guarantees{
 			Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: true,
-			Shared: !s.layout.mixed, Slots: !s.layout.mixed, // the other library knows neither
+			Shared: !s.layout.mixed, Slots: !s.layout.mixed, // etcd's concurrency package has neither
 		},
 		Queue: true, Shows: true, Keeps: !s.layout.mixed, Adopts: true, LongerTTL: true,
 	}
@@ -60,14 +60,14 @@ func (s *store) Caps() driver.Caps {
 // Listen implements driver.Store.
 func (s *store) Listen(f func(driver.Event)) { s.tell = f }
 
-// own notes that l is about to make its key.
+// own records that l is about to put its key.
 func (s *store) own(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backed[l.named] = l
 }
 
-// disown notes that l has ended, because of why.
+// disown records that l has ended because of why.
 func (s *store) disown(l *lease, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *store) disown(l *lease, why error) {
 	}
 }
 
-// background runs f in a goroutine that Close waits for, unless the store is closed.
+// background runs f in a goroutine that Close waits for. It returns false if the store is closed.
 func (s *store) background(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *store) Close() error {
 	return err
 }
 
-// lostBy returns err as a *LostError, or nil if it is none.
+// lostBy returns the *LostError in err, or nil.
 func lostBy(err error) *driver.LostError {
 	var lost *driver.LostError
 	errors.As(err, &lost)

@@ -9,19 +9,19 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// A token is the create revision of the key, shifted by tokenBits. The tokens between it and the next revision's are
-// reserved: the client gives them to its own waiters, without a request. Tokens stay below 2^63, as databases have no
-// larger numbers: that is enough for a million changes of the cluster a second for seventy years.
+// A token is the create revision of the key, shifted by tokenBits. The client gives the tokens in between to its
+// own waiters, without a request. Tokens stay below 2^63, because databases have no larger numbers. This is enough
+// for a million changes of the cluster a second for seventy years.
 const (
 	tokenBits   = 12
 	reserved    = 1<<tokenBits - 1
 	maxRevision = 1<<(63-tokenBits) - 1
 )
 
-// tokenOf returns the token of the lease whose key has the create revision.
+// tokenOf returns the token of a lease whose key has the create revision rev.
 func tokenOf(rev int64) uint64 { return uint64(rev) << tokenBits }
 
-// saw notes the revision of the cluster that an answer has named.
+// saw records the revision of the cluster in an answer.
 func (s *store) saw(rev int64) {
 	for {
 		last := s.rev.Load()
@@ -31,8 +31,8 @@ func (s *store) saw(rev int64) {
 	}
 }
 
-// checkRevision returns an error for a key whose create revision is no token, or is not above seen, the changes that the
-// cluster had counted before it was put.
+// checkRevision checks the create revision rev of a key. It returns an error if rev is too large for a token, or
+// is not above seen, the greatest revision that the client knew before it put the key.
 func checkRevision(rev, seen int64) error {
 	text := ""
 	switch {

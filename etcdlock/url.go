@@ -28,14 +28,14 @@ func init() {
 	pawl.Register("etcds", openByURL)
 }
 
-// openByURL is Open for pawl.Open.
+// openByURL opens a store for pawl.Open.
 func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Store, error) {
 	return NewStore(ctx, url, &Options{Options: *opts})
 }
 
 // address is a parsed URL.
 type address struct {
-	hosts string // for people
+	hosts string // for error texts
 	opts  Options
 	urls  []string
 }
@@ -43,7 +43,7 @@ type address struct {
 var errURL = errors.New("etcdlock: this is not a URL like etcd://user:password@host1:2379,host2:2379/prefix; " +
 	"a port is 1 to 65535; write special characters of the password as %xx")
 
-// parseURL reads a URL. Its errors do not show the URL, which may contain a password.
+// parseURL reads a URL. Its errors do not repeat the URL, which may contain a password.
 func parseURL(s string, opts *Options) (*address, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *address) endpoints(scheme, hosts string) error {
 	return nil
 }
 
-// params reads the query.
+// params reads the query into the options.
 func (a *address) params(query string) error {
 	var files storekit.TLSFiles
 	err := storekit.ReadQuery(query, append([]storekit.Param{
@@ -104,12 +104,12 @@ func (a *address) params(query string) error {
 	return err
 }
 
-// windowSize is how much the server may send before the client confirms it. By default gRPC measures it, with a ping
-// after each answer.
+// windowSize is the number of bytes that the server may send before the client confirms them. By default gRPC
+// measures a good size with a ping after each answer.
 const windowSize = 4 << 20
 
-// config returns the settings of the client. A dead connection must be closed early enough to renew on another. gRPC sends
-// a ping every 10 s at most, so links closes dead connections as well.
+// config returns the settings of the etcd client. A dead connection must be closed early enough to renew the
+// leases over another. gRPC pings at most every 10 s, so links closes dead connections, too.
 func (a *address) config(s *store) clientv3.Config {
 	ttl := cmp.Or(a.opts.TTL, pawl.DefaultTTL)
 	return clientv3.Config{
@@ -132,8 +132,8 @@ func (a *address) config(s *store) clientv3.Config {
 	}
 }
 
-// authority sets the name that the certificate of the server must have. gRPC ignores the name in a *tls.Config, and takes
-// the name of the address by default.
+// authority sets the name that the server's certificate must have. gRPC ignores the name in a *tls.Config, and by
+// default takes the host of the address.
 func (a *address) authority() grpc.DialOption {
 	if a.opts.TLS == nil || a.opts.TLS.ServerName == "" {
 		return grpc.EmptyDialOption{}

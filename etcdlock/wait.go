@@ -11,16 +11,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// waits is the answer to a waiter. The waiter also looks with each keepalive of its etcd lease, as its watch may have
-// failed silently.
+// waits returns the answer to a waiter. The waiter also looks with each keepalive of its etcd lease, because its
+// watch may have failed without an error.
 func (l *lease) waits() driver.Answer {
 	return driver.Answer{Rank: 1, Free: -1, Again: max(l.backing.due().Sub(driver.Now()), time.Millisecond), Session: l.s}
 }
 
-// join puts the keys of the lease at the end of the queue, unless they exist. It grants the name if no key is in the way.
-// Otherwise it watches the last key before them. It can be repeated after a lost answer.
+// join puts the keys of the lease, at the end of the queue, unless they exist. It grants the name if no key is in
+// the way, and else watches the last key before them. After a lost answer join can be repeated.
 //
-// join does not look: if a look fails, its caller must know that the lease is in the queue.
+// join leaves the look to the next step: if a look fails, its caller must know that the lease is in the queue.
 func (l *lease) join(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	from, to := l.place.rivals(req)
 	last := clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
@@ -32,7 +32,7 @@ func (l *lease) join(ctx context.Context, req *driver.Request) (driver.Answer, e
 	if resp.Succeeded && len(kvs) == 0 {
 		return l.won(ctx, req, resp.Header, rev)
 	}
-	if !resp.Succeeded { // the key is there: the join was carried out before
+	if !resp.Succeeded { // the key exists: an earlier join has put it
 		rev, kvs = kvs[0].CreateRevision, nil
 	}
 	if err := l.placed(ctx, rev); err != nil {
@@ -44,13 +44,13 @@ func (l *lease) join(ctx context.Context, req *driver.Request) (driver.Answer, e
 		l.s.askBack(ctx, q[0], true)
 	}
 	if len(q) == 0 || req.Slots > 0 || q.endless() != nil {
-		return driver.Answer{Session: l.s}, nil // it looks at once
+		return driver.Answer{Session: l.s}, nil // the waiter looks at once
 	}
 	l.watch(&looked{rival: &q[0]})
-	return l.waits(), nil // it looks when the watch is there
+	return l.waits(), nil // the waiter looks when the watch has begun
 }
 
-// step looks for a waiter, and renews its etcd lease when that is due.
+// step looks for a key in the waiter's way, and renews its etcd lease when that is due.
 func (l *lease) step(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	var err error
 	due := driver.Now() >= l.backing.due()
@@ -72,10 +72,10 @@ func (l *lease) step(ctx context.Context, req *driver.Request) (driver.Answer, e
 		return l.claim(ctx, req, seen)
 	}
 	if !l.backing.proven(seen.term) {
-		l.backing.asked = l.backing.since // the next keepalive is due earlier
+		l.backing.asked = l.backing.since // makes the next keepalive due earlier
 	}
 	l.watch(seen)
-	if due { // what join sent may be lost
+	if due { // the askBack of join may be lost
 		l.s.askBack(ctx, *seen.rival, true)
 	}
 	return l.waits(), nil

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// sight is a waiter's watch of what is in its way.
+// sight is a waiter's watch on the keys in its way.
 type sight struct {
-	key    string // of the rival, or the prefix of all keys of the name
+	key    string // the rival's key, or the prefix of all keys of the name
 	cancel context.CancelFunc
-	over   atomic.Bool // it has failed, or the waiter has reason to look
+	over   atomic.Bool // the watch has failed, or the waiter has reason to look
 }
 
 func (w *sight) close() {
@@ -25,13 +25,14 @@ func (w *sight) close() {
 	}
 }
 
-// rewatch is the pause before a watch that has failed is made anew.
+// rewatch is the pause before a failed watch is made again.
 const rewatch = 100 * time.Millisecond
 
-// watch watches what is in the way, unless a watch does so already.
+// watch watches the keys in the way, unless a watch does so already.
 //
-// It watches the rival from now on, as etcd serves watches of the past only ten times a second. The rival may have gone
-// between the look and the watch, so the waiter looks again when the watch is there. The watch of slots begins at the look.
+// For one rival the watch begins now, because etcd serves watches of the past only ten times a second. The rival
+// may have gone between the look and the watch, so the waiter looks again when the watch has begun. For slots the
+// watch begins at the revision of the look.
 func (l *lease) watch(seen *looked) {
 	key := string(seen.rival.kv.Key)
 	opts := []clientv3.OpOption{clientv3.WithFilterPut()}
@@ -52,7 +53,7 @@ func (l *lease) watch(seen *looked) {
 	go func() {
 		began := time.Now()
 		if !seen.follow(l.s.client.Watch(ctx, key, opts...), tell) {
-			sleep(ctx, rewatch-time.Since(began)) // it may fail again and again
+			sleep(ctx, rewatch-time.Since(began)) // the watch may fail again and again
 		}
 		w.over.Store(true)
 		if ctx.Err() == nil {
@@ -61,8 +62,8 @@ func (l *lease) watch(seen *looked) {
 	}()
 }
 
-// follow returns true when the waiter has reason to look again, and false when the watch has failed, as it does without a
-// leader.
+// follow returns true when the waiter has reason to look again. It returns false when the watch has failed, for
+// example because there is no leader.
 func (l *looked) follow(events clientv3.WatchChan, tell func()) bool {
 	for resp := range events {
 		if resp.Err() != nil {
@@ -80,7 +81,7 @@ func (l *looked) follow(events clientv3.WatchChan, tell func()) bool {
 	return false
 }
 
-// sleep returns after d, or with ctx.
+// sleep returns after d, or when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
