@@ -15,13 +15,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Args say which lease a command wants, and what it tells meanwhile.
+// Args are the arguments of a command that takes a lease.
 type Args struct {
 	*cli.App
-	Verb       string // that the command line begins with
+	Verb       string // the first word of the command line, such as run
 	Name       string
 	Wait       cli.Wait
-	InDeadlock bool // wait also there
+	InDeadlock bool // wait even in a deadlock
 	TTL        time.Duration
 	MaxHold    time.Duration
 	Shared     bool
@@ -32,7 +32,7 @@ type Args struct {
 	Events     string
 	BusyCode   int
 
-	canWait bool // it has --wait
+	canWait bool // the command has --wait
 }
 
 // WaitFlags adds --wait, --no-wait and --wait-in-deadlock.
@@ -59,7 +59,8 @@ func (a *Args) EventFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.Events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
 }
 
-// Check looks at what the parser cannot, but for the kind.
+// Check checks the arguments that the flag parser cannot check. For the flags of KindFlags,
+// call CheckKind as well.
 func (a *Args) Check() error {
 	if err := stores.CheckName(a.Name, a.App.Store); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (a *Args) Check() error {
 	return nil
 }
 
-// CheckKind looks at the flags of KindFlags.
+// CheckKind checks the flags of KindFlags.
 func (a *Args) CheckKind(fs *pflag.FlagSet) error {
 	if a.Shared && fs.Changed("slots") {
 		return exit.Usage("--shared and --slots cannot be used together", "use one of them")
@@ -88,7 +89,8 @@ func (a *Args) CheckKind(fs *pflag.FlagSet) error {
 	return nil
 }
 
-// pid is the process id that others see. A lease that outlives us belongs to our caller.
+// pid returns the process id that other users see. It is the id of our parent for a lease that
+// outlives this process.
 func (a *Args) pid() int {
 	if parent := os.Getppid(); a.Apart && parent > 1 {
 		return parent

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// Event is what --events writes. It obeys the rule for schema.
+// Event is a line that --events writes. It obeys the rule for schema.
 type Event struct {
 	Schema     int             `json:"schema"`
 	Time       time.Time       `json:"time"`
@@ -28,12 +28,12 @@ type Event struct {
 	Token      uint64          `json:"token,omitempty"`
 	Holders    []report.Holder `json:"holders,omitempty"`    // waiting: who has it
 	Ahead      *int            `json:"ahead,omitempty"`      // waiting: how many come before us
-	Closed     float64         `json:"closed,omitempty"`     // waiting: for how many seconds the store grants nothing
-	Unanswered float64         `json:"unanswered,omitempty"` // waiting: for how many seconds the store has not answered; error says why
-	Left       []Left          `json:"left,omitempty"`       // leftovers: what the command has left running
+	Closed     float64         `json:"closed,omitempty"`     // waiting: the store grants nothing for so many seconds
+	Unanswered float64         `json:"unanswered,omitempty"` // waiting: the store has not answered for so many seconds; error says why
+	Left       []Left          `json:"left,omitempty"`       // leftovers: processes that the command left running
 	PID        int             `json:"pid,omitempty"`        // started, exited: the command
 	Code       *int            `json:"code,omitempty"`       // exited, failed: exit code
-	Signal     int             `json:"signal,omitempty"`     // exited: that ended the command
+	Signal     int             `json:"signal,omitempty"`     // exited: the signal that ended the command
 	Kind       string          `json:"kind,omitempty"`       // failed: busy, lost, unavailable …
 	Error      string          `json:"error,omitempty"`      // suspect, lost, released, failed: why; clock: what
 }
@@ -44,7 +44,7 @@ type Left struct {
 	Program string `json:"program"`
 }
 
-// About is an event in the life of a lease. err says why, and may be nil.
+// About returns an event of a lease. err says why it happened, and may be nil.
 func About(event string, lease *pawl.Lease, err error) Event {
 	return Event{Event: event, Lease: lease.ID(), Token: uint64(lease.Token()), Error: errorText(err)}
 }
@@ -56,10 +56,9 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// events writes events to a sink. It never makes anybody wait: the writing
-// is done by a goroutine of its own, and when a reader is so slow that the
-// queue is full, events are dropped. The command's lock must not depend on
-// somebody reading a pipe.
+// events writes events to a sink. Nobody waits for it: a separate goroutine writes, and
+// tell drops events when the queue is full because the reader is slow. A lock must
+// not depend on somebody who reads a pipe.
 type events struct {
 	sink io.Writer
 	done chan struct{}
@@ -97,7 +96,7 @@ func (e *events) tell(ev Event) {
 	}
 }
 
-// close waits until all is written, for a second at most.
+// close waits until all events are written, for at most a second.
 func (e *events) close() {
 	e.mu.Lock()
 	if !e.closed {
@@ -111,7 +110,7 @@ func (e *events) close() {
 	}
 }
 
-// openSink opens what --events names. The command does not inherit it.
+// openSink opens the file or descriptor that --events names. The command does not inherit it.
 func openSink(where string) (*os.File, error) {
 	number, ok := strings.CutPrefix(where, "fd:")
 	if !ok {

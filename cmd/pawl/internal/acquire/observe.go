@@ -24,7 +24,7 @@ func (s *Session) closed(e pawl.Event) {
 	s.wake()
 }
 
-// wake makes a waiter look once more, and tell.
+// wake makes the loop in Acquire look at the lock again and tell what it sees.
 func (s *Session) wake() {
 	select {
 	case s.news <- struct{}{}:
@@ -32,16 +32,16 @@ func (s *Session) wake() {
 	}
 }
 
-// quarantine returns for how long the store grants nothing, as far as it is known.
+// quarantine returns how long the store grants nothing, as far as it has told us.
 func (s *Session) quarantine() time.Duration { return max(0, time.Until(time.Unix(0, s.opens.Load()))) }
 
-// silent tells that the store is away: what was said of the holder, and of the next in line, may be no
-// longer true.
+// silent tells that the store does not answer. What we said before about the holder and the queue
+// may have changed since.
 func (s *Session) silent(e pawl.Event) {
 	text := fmt.Sprintf("%s does not answer; silent for %v", e.Server, e.Waited.Round(time.Second))
 	s.Tell(Event{Event: "silent", Error: text})
 	if s.waiting.Load() {
-		s.wake() // to look, and to tell what it sees
+		s.wake() // the next look tells more
 		return
 	}
 	if !s.Quiet {
@@ -49,7 +49,7 @@ func (s *Session) silent(e pawl.Event) {
 	}
 }
 
-// refusing tells why the store grants nothing although it answers.
+// refusing tells why a store that answers refuses requests.
 func (s *Session) refusing(e pawl.Event) {
 	text := "the store refuses requests: " + strings.TrimPrefix(exit.Plain(e.Err), pawl.ErrUnavailable.Error()+": ")
 	s.Tell(Event{Event: "refused", Error: text})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package acquire gets a lease for the commands that take one: run, elect, once, hold and acquire. It
-// tells a person or a program what happens meanwhile, and ends with signals.
+// Package acquire gets a lease for the commands run, elect, once, hold and acquire. Meanwhile it
+// tells people and programs what happens, and handles signals.
 package acquire
 
 import (
@@ -23,22 +23,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Session is one command that takes leases, with an open store.
+// Session is one run of a command that takes leases, with an open store.
 type Session struct {
 	*Args
 	Store   *stores.Store
 	Signals chan os.Signal
-	Known   bool // the store has told who has the lock, or that we have it
+	Known   bool // the store has told us the holder, or that we have the lock
 
 	events  *events
-	trouble atomic.Pointer[error] // of the last renewal that failed
+	trouble atomic.Pointer[error] // the error of the last renewal that failed
 	opens   atomic.Int64          // when the store grants again, in Unix nanoseconds
-	news    chan struct{}         // gets something when that has changed, or when the store is silent
-	waiting atomic.Bool           // for the lock
+	news    chan struct{}         // receives when opens has changed, or when the store is silent
+	waiting atomic.Bool           // Acquire waits for the lock
 }
 
-// Run calls do with a session whose store is open, and tells of its failure. Others are shown
-// the command.
+// Run calls do with a session whose store is open, and writes an event if do fails. Other users
+// see the text command as the holder's command.
 func Run(args *Args, command string, do func(*Session) (int, error)) (err error) {
 	s := &Session{Args: args}
 	s.Code, err = s.run(command, do)
@@ -75,7 +75,7 @@ func (s *Session) Tell(e Event) {
 	s.events.tell(e)
 }
 
-// opened calls do with an open store, and with signals that go to s.
+// opened opens the store, directs signals to s.Signals, and calls do.
 func (s *Session) opened(command string, do func(*Session) (int, error)) (int, error) {
 	opts := &pawl.Options{
 		TTL:      s.TTL,
@@ -96,18 +96,18 @@ func (s *Session) opened(command string, do func(*Session) (int, error)) (int, e
 	return do(s)
 }
 
-// Released tells of the release, which may have failed.
+// Released tells that the lease was released, or that the release failed with err.
 func (s *Session) Released(lease *pawl.Lease, err error) {
 	s.Tell(About("released", lease, err))
 	if err != nil {
-		select { // the process is about to end, but does not wait for a reader for ever
+		select { // the process ends soon; give the warning at most a second
 		case <-s.Warn(strings.TrimPrefix(err.Error(), "pawl: ") + "; the store ends the lease after its TTL"):
 		case <-time.After(time.Second):
 		}
 	}
 }
 
-// Lost returns the failure for a lost lease.
+// Lost returns the failure for a lease that was lost with err. then tells what happened to the command.
 func (s *Session) Lost(err error, then string) error {
 	text := err.Error()
 	if l := new(pawl.LostError); errors.As(err, &l) {
@@ -116,8 +116,8 @@ func (s *Session) Lost(err error, then string) error {
 	return exit.Fail(exit.Lost, fmt.Sprintf("%q: %s; %s", s.Name, text, then), "see: "+s.Store.Show(s.Name))
 }
 
-// Signalled returns the failure of a signal that ends us while there is no command.
-// It returns nil for one of the others, which was for the command of the term before.
+// Signalled returns the failure for a signal that ends pawl while no command runs. It
+// returns nil for the signals in others: they were meant for a command that has ended.
 func (s *Session) Signalled(sig os.Signal) error {
 	if !slices.Contains(ending, sig) {
 		return nil
@@ -127,7 +127,7 @@ func (s *Session) Signalled(sig os.Signal) error {
 	return &exit.Failure{Code: 128 + int(n), Kind: "interrupted", Text: sig.String(), Told: true}
 }
 
-// Pending returns the failure of a signal that has come, if it is one that ends us.
+// Pending returns the failure for a signal that has arrived, if the signal ends pawl.
 func (s *Session) Pending() error {
 	select {
 	case sig := <-s.Signals:
@@ -137,8 +137,8 @@ func (s *Session) Pending() error {
 	}
 }
 
-// Forward makes signals go to s that only a command has use for. They have their effect on us
-// again when stop is called.
+// Forward directs the signals in others to s.Signals, so that they can be forwarded to the
+// command. After stop they act on this process again.
 func (s *Session) Forward() (stop func()) {
 	listen(s.Signals, others)
 	return unlisten
@@ -152,7 +152,7 @@ func (s *Session) Trouble() error {
 	return nil
 }
 
-// Note says something that is not needed on stderr.
+// Note writes a line on stderr, unless --quiet is set.
 func (s *Session) Note(line string) {
 	if !s.Quiet {
 		s.say(line)
@@ -162,9 +162,9 @@ func (s *Session) Note(line string) {
 // Warn writes a warning on stderr, as say does.
 func (s *Session) Warn(text string) <-chan struct{} { return s.say("pawl: warning: " + text) }
 
-// say writes a line on stderr. The result is closed when that is done. Nothing
-// that matters may wait for it: with Ctrl-S on the terminal, or a full pipe, it
-// takes for ever.
+// say writes a line on stderr in a goroutine, and closes the result when the line is
+// written. Important work must not wait for that: after Ctrl-S on the terminal, or with
+// a full pipe, the write takes for ever.
 func (s *Session) say(line string) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -174,8 +174,8 @@ func (s *Session) say(line string) <-chan struct{} {
 	return done
 }
 
-// Keep keeps the lease until end, or until a signal that ends us. It returns an error if the
-// lease is lost before.
+// Keep keeps the lease until end, or until a signal that ends pawl. It returns an error if the
+// lease is lost before that.
 func (s *Session) Keep(lease *pawl.Lease, end driver.Instant) error {
 	for {
 		if err := lease.Err(); err != nil {

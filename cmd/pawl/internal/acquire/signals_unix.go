@@ -12,18 +12,18 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
-// ending are the signals that end a process that does not care for them. While
-// we wait they end us; then they are the command's.
+// ending are the signals that end a process by default. While pawl waits for the lock,
+// they end pawl. While a command runs, pawl forwards them to the command.
 var ending = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
 }
 
-// others are forwarded too once there is a command.
+// others are further signals that pawl forwards while a command runs.
 var others = []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
 
-// listen makes signals go to ch. Those that we were started to ignore, as by
-// nohup(1), stay ignored, also by the command.
+// listen directs signals to ch. A signal that our caller has set to be ignored, as
+// nohup(1) does, stays ignored, and the command ignores it too.
 func listen(ch chan<- os.Signal, signals []os.Signal) {
 	for _, s := range signals {
 		if !job.Ignored(s.(syscall.Signal)) {
@@ -32,15 +32,15 @@ func listen(ch chan<- os.Signal, signals []os.Signal) {
 	}
 }
 
-// unlisten gives others back their effect on us, while there is no command.
+// unlisten gives the signals in others their default effect again.
 func unlisten() { signal.Reset(others...) }
 
-// keepWriting makes a write to a closed pipe on stderr an error. Otherwise the
-// signal would end us, and leave the command without its wrapper. It catches the
-// signal: an ignored one would be ignored in the command too.
+// keepWriting makes a write to a closed pipe return an error. Otherwise SIGPIPE would
+// end pawl, and the command would run without its wrapper. It catches SIGPIPE instead of
+// ignoring it, because the command would inherit an ignored signal.
 func keepWriting() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// IsContinue reports whether a signal lets a process go on that was stopped.
+// IsContinue reports whether s continues a stopped process.
 func IsContinue(s os.Signal) bool { return s == syscall.SIGCONT }
 
 func closeOnExec(fd int) { syscall.CloseOnExec(fd) }

@@ -23,7 +23,7 @@ func unlisten() {}
 
 func keepWriting() {}
 
-// IsContinue reports whether a signal lets a process go on that was stopped.
+// IsContinue reports whether a signal continues a stopped process.
 func IsContinue(os.Signal) bool { return false }
 
 func closeOnExec(fd int) { syscall.CloseOnExec(syscall.Handle(fd)) }

@@ -46,7 +46,7 @@ func (s *Session) Acquire() (*pawl.Lease, error) {
 				continue
 			}
 			cancel()
-			// The lease may have been granted in this very moment.
+			// The store may have granted the lease just before cancel.
 			if res := <-results; res.lease != nil {
 				_ = res.lease.Release(ctx)
 			}
@@ -61,13 +61,13 @@ func (s *Session) Acquire() (*pawl.Lease, error) {
 	}
 }
 
-// result is what the client has answered.
+// result is what the client has returned.
 type result struct {
 	lease *pawl.Lease
 	err   error
 }
 
-// lookout looks at the lock during a wait, and prints what changed.
+// lookout looks at the lock during a wait, and prints changes.
 type lookout struct {
 	*Session
 	next    *time.Timer     // for the next look
@@ -79,13 +79,14 @@ type lookout struct {
 func newLookout(s *Session) *lookout {
 	next := time.NewTimer(waiting.Patience)
 	if s.Wait.For == 0 {
-		next.Stop() // a slow store is no wait
+		next.Stop() // the user does not wait, so there is nothing to tell
 	}
 	return &lookout{Session: s, next: next, notices: make(chan waiting.Notice, 1),
 		watch: waiting.Outage{Servers: s.Store.Guarantees().Expiry}}
 }
 
-// begin looks again. The first look is always printed, and covers the news until then.
+// begin starts a look in a goroutine. The result of the first look is always printed, so the news
+// before it needs no other look.
 func (l *lookout) begin(ctx context.Context) {
 	first := l.news == nil
 	if first && len(l.Session.news) > 0 {
@@ -95,14 +96,15 @@ func (l *lookout) begin(ctx context.Context) {
 	go l.look(ctx, first)
 }
 
-// look asks the store, which may be slow.
+// look asks the store, which may be slow, and sends the notice to l.notices.
 func (l *lookout) look(ctx context.Context, tell bool) {
 	n := l.Session.look(ctx)
 	n.Tell = tell
 	l.notices <- n
 }
 
-// tell prints a look that has news, and schedules the next. A store without a server needs no other look.
+// tell prints a notice that has news, and schedules the next look. A store without a server is looked at
+// once.
 func (l *lookout) tell(n waiting.Notice) {
 	l.Known = l.Known || n.Info != nil
 	if l.watch.Told(&n, time.Now()) && !n.Mine(l.pid()) {
@@ -113,7 +115,8 @@ func (l *lookout) tell(n waiting.Notice) {
 	}
 }
 
-// within returns an error if a pawl run around us holds the lock: the wait would never end.
+// within returns an error if the lock is held by a pawl run that has started this process: the wait would
+// never end.
 func (s *Session) within(ctx context.Context) error {
 	if len(nested.Held()) == 0 {
 		return nil
@@ -133,7 +136,7 @@ func (s *Session) ask(ctx context.Context) (*pawl.Lease, error) {
 		opts = append(opts, pawl.Shared())
 	}
 	if s.Apart {
-		opts = append(opts, pawl.NoRenew()) // so that the store gives it the whole TTL
+		opts = append(opts, pawl.NoRenew()) // so that the store grants the lease for the whole TTL
 	}
 	if s.Slots > 0 {
 		opts = append(opts, pawl.Slots(s.Slots))
@@ -151,18 +154,18 @@ func (s *Session) ask(ctx context.Context) (*pawl.Lease, error) {
 		if err != nil || s.whole(ctx, lease) {
 			return lease, err
 		}
-		_ = lease.Release(ctx) // it cannot be renewed: wait again, or hear why not
+		_ = lease.Release(ctx) // it cannot be renewed: wait again, or learn why
 	}
 }
 
-// whole reports whether the lease lasts long enough to stop a command in order. A lease that was just handed
-// over may end within a second, so whole renews it.
+// whole reports whether the lease lasts long enough to stop a command in order. A claim from a hand-off
+// may end within a second, so whole renews a short lease.
 func (s *Session) whole(ctx context.Context, lease *pawl.Lease) bool {
 	d := lease.Deadline()
 	return d.IsZero() || time.Until(d) > s.TTL/2 || lease.Extend(ctx, s.TTL) == nil
 }
 
-// refused returns the failure for an error of acquiring.
+// refused returns the failure for an error of ask.
 func (s *Session) refused(err error) error {
 	show := "see: " + s.Store.Show(s.Name)
 	var held *pawl.HeldError
@@ -184,7 +187,7 @@ func (s *Session) refused(err error) error {
 	return exit.OfStore(err, s.Store.URL.String())
 }
 
-// inVain returns the failure when the time to wait is over.
+// inVain returns the failure for a wait that has timed out.
 func (s *Session) inVain(err error) error {
 	waited := fmt.Sprintf("not free after %v; ", s.Wait.For)
 	if s.quarantine() > 0 {
@@ -216,7 +219,7 @@ func (s *Session) look(ctx context.Context) waiting.Notice {
 	switch {
 	case err == nil:
 		n.Info = info
-		if s.Store.Guarantees().FIFO { // else the queue says nothing of the order
+		if s.Store.Guarantees().FIFO { // without FIFO, a place in the queue means nothing
 			n.Ahead = waiting.Place(info, s.pid())
 		}
 	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, pawl.ErrDenied), errors.Is(err, context.DeadlineExceeded):

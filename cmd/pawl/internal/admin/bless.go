@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admin is what operators change: break, bless, max-ttl and nodes.
+// Package admin has the commands for operators: break, bless, max-ttl and nodes.
 package admin
 
 import (
@@ -44,7 +44,7 @@ max-ttl --help.`,
 	return cmd
 }
 
-// blessJSON is what bless prints.
+// blessJSON is the output of bless --json.
 type blessJSON struct {
 	Schema int    `json:"schema"`
 	Store  string `json:"store"`

@@ -100,7 +100,7 @@ func breakLease(a *cli.App, ctx context.Context, b *breakArgs) error {
 	for _, id := range leases {
 		err := s.Break(ctx, b.name, id, b.why)
 		if b.force && (errors.Is(err, pawl.ErrReleased) || kept(infoOf(err), id) != nil) {
-			continue // it was there a moment ago, and has ended by itself
+			continue // it has ended by itself since we listed it
 		}
 		if err != nil {
 			return b.failure(s, err)
@@ -148,12 +148,13 @@ func (b *breakArgs) leases(ctx context.Context, s *stores.Store) ([]string, erro
 	return ids, nil
 }
 
-// nobody is a failure: the user expects that there was a lease, and the name may be misspelt.
+// nobody returns the failure for a name that nobody holds. That is a failure because the name may be
+// misspelt.
 func (b *breakArgs) nobody(s *stores.Store) error {
 	return exit.Fail(exit.Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), "list the names with: pawl ls"+s.Flag)
 }
 
-// end says how to end a process that holds the lock without a lease.
+// end returns a hint how to end a process that holds the lock without a lease.
 func (b *breakArgs) end(h driver.Held, s *stores.Store) string {
 	if h.PID == 0 {
 		return "look again: " + s.Show(b.name)
@@ -172,7 +173,7 @@ func (b *breakArgs) failure(s *stores.Store, err error) error {
 		return exit.Fail(exit.Busy, fmt.Sprintf("that lease does not hold the lock: %q is %s", b.name, display.HeldBy(infoOf(err))), look)
 	case errors.Is(err, context.DeadlineExceeded):
 		text := fmt.Sprintf("%q was not released within %v", b.name, b.wait)
-		if e := new(pawl.Error); errors.As(err, &e) { // the store knows more
+		if e := new(pawl.Error); errors.As(err, &e) { // the store's error says more
 			text += ": " + strings.TrimSuffix(e.Err.Error(), ": "+context.DeadlineExceeded.Error())
 		}
 		return exit.Fail(exit.Busy, text, "the holder has been asked and may still release it: "+look)
@@ -180,13 +181,13 @@ func (b *breakArgs) failure(s *stores.Store, err error) error {
 	return exit.OfStore(err, s.URL.String())
 }
 
-// stays is the failure to break a lease that has ended already: a transaction keeps its name.
+// stays returns the failure for a lease that has ended while a transaction still keeps the name.
 func (b *breakArgs) stays(tx *pawl.Transaction) error {
 	return exit.Fail(exit.Busy, fmt.Sprintf("%q: the lease has ended, but an open transaction that it guards keeps the name: %v", b.name, tx), tx.End())
 }
 
-// kept returns the transaction that keeps the name after the lease has ended, or nil. An empty lease
-// means any.
+// kept returns the transaction that keeps the name after the lease has ended, or nil. If lease is
+// empty, the transaction may be of any lease.
 func kept(info *pawl.Info, lease string) *pawl.Transaction {
 	if info == nil {
 		return nil
@@ -199,7 +200,7 @@ func kept(info *pawl.Info, lease string) *pawl.Transaction {
 	return nil
 }
 
-// infoOf returns what an error tells of the holders, or nil.
+// infoOf returns the holders in a HeldError, or nil for another error.
 func infoOf(err error) *pawl.Info {
 	held := new(pawl.HeldError)
 	errors.As(err, &held)

@@ -53,7 +53,7 @@ not renewed any more, and the store waits until they have ended.`,
 	return cmd
 }
 
-// maxTTLJSON is what max-ttl prints.
+// maxTTLJSON is the output of max-ttl --json.
 type maxTTLJSON struct {
 	Schema int           `json:"schema"`
 	Store  string        `json:"store"`

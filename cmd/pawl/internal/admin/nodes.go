@@ -96,7 +96,7 @@ func changeNodes(a *cli.App, ctx context.Context, from, to string, back, force b
 	return nodesFailure(err(ctx), from)
 }
 
-// nodesFailure is the failure of a change.
+// nodesFailure returns the failure for an error of a change, or nil.
 func nodesFailure(err error, store string) error {
 	switch {
 	case err == nil:
@@ -109,7 +109,7 @@ func nodesFailure(err error, store string) error {
 	return exit.Fail(exit.Config, exit.Plain(err), "see pawl nodes, and pawl nodes change --help")
 }
 
-// nodesJSON is what nodes prints.
+// nodesJSON is the output of nodes --json.
 type nodesJSON struct {
 	Schema int        `json:"schema"`
 	Store  string     `json:"store"`
@@ -119,7 +119,7 @@ type nodesJSON struct {
 type nodeJSON struct {
 	Address  string `json:"address"`
 	ID       string `json:"id,omitempty"`       // random
-	Set      string `json:"set,omitempty"`      // of nodes that it serves: quorum:id,id,id
+	Set      string `json:"set,omitempty"`      // the set of nodes to which it belongs: quorum:id,id,id
 	Changing string `json:"changing,omitempty"` // to which nodes, and by whom
 	Closed   string `json:"closed,omitempty"`
 	Error    string `json:"error,omitempty"`
@@ -165,7 +165,7 @@ func isRedlock(u *stores.URL) error {
 	return nil
 }
 
-// why is what a node serves, or why it does not.
+// why returns the set of nodes to which a node belongs, or why it grants nothing.
 func why(n nodeJSON) string {
 	switch {
 	case n.Error != "":

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// blessings end the quarantine of a store.
+// blessings has, for each scheme of a URL, the function that ends a store's quarantine.
 var blessings = map[string]func(context.Context, *stores.URL) error{
 	"redis": blessRedis, "rediss": blessRedis, "unix": blessRedis,
 	"redlock": func(ctx context.Context, s *stores.URL) error {
@@ -19,7 +19,7 @@ var blessings = map[string]func(context.Context, *stores.URL) error{
 	},
 }
 
-// maxTTLs set the longest TTL of a store.
+// maxTTLs has, for each scheme of a URL, the function that sets a store's MaxTTL.
 var maxTTLs = map[string]func(context.Context, *stores.URL, time.Duration) error{
 	"redis": maxTTLRedis, "rediss": maxTTLRedis, "unix": maxTTLRedis,
 	"redlock": func(ctx context.Context, s *stores.URL, ttl time.Duration) error {

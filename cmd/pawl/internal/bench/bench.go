@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench is "pawl bench": what a lock costs in a store.
+// Package bench is "pawl bench", which measures what a lock costs in a store.
 package bench
 
 import (
@@ -61,18 +61,18 @@ runs in a store. 64 at a time is load that other users may notice.`,
 	return cmd
 }
 
-// benchJSON is what bench prints. Durations are in nanoseconds.
+// benchJSON is the output of bench --json. Durations are in nanoseconds.
 type benchJSON struct {
 	Schema int    `json:"schema"`
 	Store  string `json:"store"`
 
 	RoundTrip benchPart `json:"round_trip"`
-	Rested    benchPart `json:"round_trip_rested"` // 10 ms after the one before
+	Rested    benchPart `json:"round_trip_rested"` // each 10 ms after the last one
 	Pair      benchPart `json:"acquire_release"`
 	Many      benchPart `json:"acquire_release_64"`
 	HandOff   benchPart `json:"hand_off"`
 
-	Kept *benchPart `json:"acquire_release_kept,omitempty"` // with KeepIdle, on stores that have that
+	Kept *benchPart `json:"acquire_release_kept,omitempty"` // with KeepIdle, on stores that support it
 }
 
 type benchPart struct {
@@ -80,7 +80,7 @@ type benchPart struct {
 	PerSecond  float64       `json:"per_second"`
 	P50        time.Duration `json:"p50_ns"`
 	P99        time.Duration `json:"p99_ns"`
-	RoundTrips float64       `json:"round_trips,omitempty"` // in p50, where there is a network
+	RoundTrips float64       `json:"round_trips,omitempty"` // P50 in round trips, where there is a network
 }
 
 func measure(a *cli.App, ctx context.Context, each time.Duration) error {
@@ -127,7 +127,7 @@ func measure(a *cli.App, ctx context.Context, each time.Duration) error {
 	return a.Print(out, func(w io.Writer) error { return out.text(w, s.Guarantees().CrossHost) })
 }
 
-// tryDo is Client.Do that does not wait.
+// tryDo is like Client.Do, but does not wait for the lock.
 func tryDo(ctx context.Context, c *pawl.Client, name string, f func(context.Context, *pawl.Lease) error) error {
 	lease, err := c.TryAcquire(ctx, name, pawl.Why("pawl bench"))
 	if err != nil {
@@ -138,7 +138,7 @@ func tryDo(ctx context.Context, c *pawl.Client, name string, f func(context.Cont
 	return errors.Join(f(held, lease), lease.Release(context.Background()))
 }
 
-// text says in words what the figures mean.
+// text prints the figures as a table, and a sentence about each.
 func (out *benchJSON) text(w io.Writer, network bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tp50\tp99\ta second\t")

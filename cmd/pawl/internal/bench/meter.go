@@ -22,11 +22,11 @@ type meter struct {
 	each         time.Duration
 }
 
-// run fills in all parts.
+// run measures all parts and fills in out.
 func (m *meter) run(ctx context.Context, out *benchJSON) error {
 	kept := new(benchPart)
 	for _, p := range []struct {
-		into, trip *benchPart // what it is compared with
+		into, trip *benchPart // into gets the figures, in units of trip
 		f          func(context.Context) ([]time.Duration, error)
 	}{
 		{&out.RoundTrip, &out.RoundTrip, func(ctx context.Context) ([]time.Duration, error) { return m.roundTrips(ctx, 0) }},
@@ -61,12 +61,13 @@ func part(list []time.Duration, all time.Duration) benchPart {
 	return benchPart{Count: n, PerSecond: float64(n) / all.Seconds(), P50: list[(n-1)/2], P99: list[(n-1)*99/100]}
 }
 
-// again calls f until the time is over, with a rest before each call, and returns how long each took.
+// again calls f until the time m.each is over, with a rest before each call, and returns how long each call
+// took.
 func (m *meter) again(ctx context.Context, rest time.Duration, f func() error) (list []time.Duration, err error) {
 	for end := time.Now().Add(m.each); len(list) == 0 || time.Now().Before(end); {
 		time.Sleep(rest)
 		began := time.Now()
-		// Not every store looks at the context when it need not wait.
+		// Some stores look at the context only when they have to wait.
 		if err := errors.Join(ctx.Err(), f()); err != nil {
 			return nil, err
 		}
@@ -75,7 +76,7 @@ func (m *meter) again(ctx context.Context, rest time.Duration, f func() error) (
 	return list, nil
 }
 
-// roundTrips asks who holds a name that nobody holds: one request that changes
+// roundTrips measures Inspect of a name that nobody holds: one request, which changes
 // nothing.
 func (m *meter) roundTrips(ctx context.Context, rest time.Duration) ([]time.Duration, error) {
 	return m.again(ctx, rest, func() error {
@@ -84,9 +85,9 @@ func (m *meter) roundTrips(ctx context.Context, rest time.Duration) ([]time.Dura
 	})
 }
 
-// rest is how long a lock is held before it is handed off, so that the other client
-// waits for it by then. After a rest everything takes longer: processors and caches
-// have turned to something else.
+// rest is how long each client holds the lock before it hands it off, so that the other
+// client is waiting by then. After a rest everything takes longer, because processors
+// and caches have done other work.
 const rest = 10 * time.Millisecond
 
 func (m *meter) pairs(ctx context.Context) ([]time.Duration, error) { return m.pair(ctx, "1") }
@@ -124,7 +125,7 @@ func (m *meter) many(ctx context.Context) ([]time.Duration, error) {
 	return slices.Concat(lists...), err
 }
 
-// handOffs lets two clients take turns, with a rest while each has the lock.
+// handOffs makes two clients take turns, and measures each hand-off.
 func (m *meter) handOffs(ctx context.Context) ([]time.Duration, error) {
 	h := &handOffs{end: time.Now().Add(m.each)}
 	g, ctx := errgroup.WithContext(ctx)
@@ -137,10 +138,11 @@ func (m *meter) handOffs(ctx context.Context) ([]time.Duration, error) {
 
 type handOffs struct {
 	end time.Time
-	// By who holds the lock. The mutex is for a store that is broken.
+	// The holder of the lock changes these. The mutex avoids a data race if the store is
+	// broken and grants the lock to both.
 	mu       sync.Mutex
 	list     []time.Duration
-	last     int // who had it before
+	last     int // the client that released the lock last
 	released time.Time
 }
 
@@ -161,7 +163,7 @@ func (h *handOffs) take(ctx context.Context, s *stores.Store, me int) error {
 		over := len(h.list) > 0 && h.released.After(h.end)
 		h.mu.Unlock()
 		if err := lease.Release(context.Background()); err != nil || over {
-			return err // the other one gets the lock, sees the same, and nobody waits any more
+			return err // the other client gets the lock next, and returns too
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is what the commands share: global flags, opening the store, printing text or JSON.
+// Package cli has what the commands share: global flags, opening the store, printing text or JSON.
 package cli
 
 import (
@@ -19,22 +19,22 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
-// App is what the commands share.
+// App holds the global flags, the output, and how the command ended.
 type App struct {
 	Stdout, Stderr io.Writer
 	Store          string // --store
 	Connect        time.Duration
 	JSON           bool // --json
 	Code           int  // exit code of a command that did not fail
-	Interrupted    bool // it was ended by INT
-	Keyboard       bool // by Ctrl-C that reached nobody else
+	Interrupted    bool // INT ended the command
+	Keyboard       bool // Ctrl-C ended the command and reached no other process
 }
 
 func (a *App) JSONFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.JSON, "json", false, "print JSON")
 }
 
-// Open opens the store of a command that is not "run".
+// Open opens the store for a command other than "run".
 func (a *App) Open() (*stores.Store, error) {
 	return stores.Open(a.Store, a.Connect, &pawl.Options{}, false)
 }
@@ -43,7 +43,7 @@ func ConnectFlag(fs *pflag.FlagSet, d *time.Duration) {
 	DurationVar(fs, d, "connect-timeout", 5*time.Second, "give up connecting to a server after this `DURATION`")
 }
 
-// NoStore refuses flags of the store before a command that asks none.
+// NoStore refuses --store and --connect-timeout for a command that uses no store.
 func NoStore(cmd *cobra.Command, _ []string) error {
 	for _, name := range []string{"store", "connect-timeout"} {
 		if cmd.Flags().Changed(name) {
@@ -53,7 +53,7 @@ func NoStore(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// Print prints v as JSON, or else calls text.
+// Print prints v as JSON with --json, and calls text otherwise.
 func (a *App) Print(v any, text func(io.Writer) error) error {
 	if !a.JSON {
 		return text(a.Stdout)
@@ -66,7 +66,7 @@ func (a *App) Print(v any, text func(io.Writer) error) error {
 	return err
 }
 
-// Args checks the number of a command's arguments.
+// Args returns a check that a command has low to high arguments.
 func Args(low, high int, hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < low {
@@ -82,7 +82,7 @@ func Args(low, high int, hint string) cobra.PositionalArgs {
 	}
 }
 
-// Prefix returns what the names of the locks have to begin with: the argument, if there is one.
+// Prefix returns the prefix of the names to list: the argument, or "" without one.
 func Prefix(cmd *cobra.Command, args []string) (string, error) {
 	if len(args) == 0 {
 		return "", nil
@@ -93,7 +93,7 @@ func Prefix(cmd *cobra.Command, args []string) (string, error) {
 	return args[0], nil
 }
 
-// CompleteName completes the name of a lock with those in use.
+// CompleteName completes the name of a lock with the names in use.
 func (a *App) CompleteName(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -102,7 +102,7 @@ func (a *App) CompleteName(cmd *cobra.Command, args []string, word string) ([]st
 }
 
 func (a *App) Names(prefix string) []string {
-	// A shell waits for the answer.
+	// The user's shell waits for the answer, so it has to come soon.
 	a.Connect = time.Second
 	s, err := a.Open()
 	if err != nil {

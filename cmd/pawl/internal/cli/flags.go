@@ -17,16 +17,16 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// DurationVar is a flag for a duration.
+// DurationVar adds a flag for a duration whose default is unless.
 func DurationVar(fs *pflag.FlagSet, d *time.Duration, name string, unless time.Duration, usage string) {
 	*d = unless
 	fs.Var((*Duration)(d), name, usage)
 }
 
-// ForEver is the wait without --wait.
+// ForEver is the value of Wait.For without --wait.
 const ForEver = time.Duration(-1)
 
-// Duration is a duration that is not negative, unlike its default.
+// Duration is a flag for a duration. Set refuses negative values; the default may be negative.
 type Duration time.Duration
 
 func (v *Duration) Set(s string) error {
@@ -38,7 +38,7 @@ func (v *Duration) Set(s string) error {
 	return err
 }
 
-// Wait is for how long to wait: for ever, unless its flags say otherwise.
+// Wait is how long to wait for a lock: for ever, unless its flags say otherwise.
 type Wait struct {
 	For time.Duration
 	not bool
@@ -51,7 +51,7 @@ func (w *Wait) Flags(fs *pflag.FlagSet) {
 	fs.BoolVarP(&w.not, "no-wait", "n", false, "do not wait; the same as --wait 0")
 }
 
-// Check looks at what the parser cannot.
+// Check checks that --wait and --no-wait agree, and applies --no-wait.
 func (w *Wait) Check() error {
 	if w.not && w.For > 0 {
 		return exit.Usage("--no-wait and --wait cannot be used together", "use one of them")
@@ -62,7 +62,7 @@ func (w *Wait) Check() error {
 	return nil
 }
 
-// ParseDuration takes a number alone as seconds, as flock(1), timeout(1) and sleep(1) do.
+// ParseDuration parses a duration. It takes a plain number as seconds, as flock(1), timeout(1) and sleep(1) do.
 func ParseDuration(s string) (time.Duration, error) {
 	if s != "" && strings.Trim(s, "-0123456789.") == "" {
 		s += "s"
@@ -74,7 +74,7 @@ var ErrNegative = errors.New("negative duration")
 
 func (v *Duration) Type() string { return "duration" }
 
-// String returns the default as the help shows it: nothing if it is "" or 0.
+// String returns the duration. The help shows it as the default, except for "" and "0".
 func (v *Duration) String() string {
 	switch {
 	case *v < 0:
@@ -85,8 +85,8 @@ func (v *Duration) String() string {
 	return time.Duration(*v).String()
 }
 
-// StoreFlag is the flag --store. An empty value is an error: where a variable is unset by mistake, the
-// default would be another store than everybody else's.
+// StoreFlag is the flag --store. An empty value is an error: it may come from a variable that is unset by
+// mistake, and the default store would not be the one that other programs use.
 type StoreFlag string
 
 func (v *StoreFlag) Set(s string) error {
@@ -104,7 +104,7 @@ func (v *StoreFlag) String() string { return string(*v) }
 
 func (v *StoreFlag) Type() string { return "string" }
 
-// StoreFlags is the flag --store of a command that reads several.
+// StoreFlags is the flag --store of a command that reads several stores.
 type StoreFlags []string
 
 func (v *StoreFlags) Set(s string) error {
@@ -120,10 +120,10 @@ func (v *StoreFlags) String() string { return "" }
 
 func (v *StoreFlags) Type() string { return "string" }
 
-// ChoiceVar is a flag whose value is one of a few words. The default is *v.
+// ChoiceVar adds a flag whose value is one of words. The default is *v.
 func ChoiceVar(cmd *cobra.Command, v *string, name, usage string, words ...string) {
 	cmd.Flags().Var(&choice{v, words}, name, usage)
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag does not exist
 }
 
 type choice struct {
@@ -143,12 +143,13 @@ func (c *choice) String() string { return *c.value }
 
 func (c *choice) Type() string { return "string" }
 
-// otherFlags are names that other tools have for flags of pawl.
+// otherFlags maps flags of other tools to the flags of pawl.
 var otherFlags = map[string]string{
 	"timeout": "wait", "nonblock": "no-wait", "nb": "no-wait", "conflict-exit-code": "busy-code", "holders": "slots", "reason": "why",
 }
 
-// FlagError says what to type instead. The words of pflag are kept: they name the flag.
+// FlagError returns the failure for an error of pflag. It keeps pflag's text, which names the flag, and adds a
+// hint what to type instead.
 func FlagError(cmd *cobra.Command, err error) error {
 	text, help := display.Shorten(err.Error(), 200), likeFlag(err, cmd.Flags())+"see "+cmd.CommandPath()+" --help"
 	value := new(pflag.InvalidValueError)
@@ -169,7 +170,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return exit.Usage(text, help)
 }
 
-// likeFlag asks whether a flag was meant that is like the one that err calls unknown, or returns "".
+// likeFlag returns a question that suggests a flag similar to the unknown flag in err, or "".
 func likeFlag(err error, fs *pflag.FlagSet) string {
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
-// Sources returns the stores at urls, to ask them again and again. It opens each once: a mistake in a URL ends the
-// command, while a store that is away may come back.
+// Sources returns a source for each of urls. It opens each store once, to find mistakes in the URLs. A store that is
+// unavailable is not an error, because it may come back.
 func (a *App) Sources(urls []string) ([]*history.Source, error) {
 	if len(urls) == 0 {
 		urls = []string{""}
@@ -29,7 +29,7 @@ func (a *App) Sources(urls []string) ([]*history.Source, error) {
 			return nil, err
 		}
 		if first != nil {
-			u = first.URL // with the directory by default
+			u = first.URL // it names the default directory, if the store is that
 		}
 		name := u.String()
 		if slices.ContainsFunc(all, func(s *history.Source) bool { return s.Name == name }) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command puts the commands together, and has their help and manual pages.
+// Package command builds the root command, the help and the manual pages.
 package command
 
 import (

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 )
 
-// manCommand writes the manual pages, for packages. They are the help, so that there is
-// one text to keep right.
+// manCommand returns the command that writes the manual pages, for packages. It makes them from
+// the help, so that there is one text to maintain.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
@@ -44,7 +44,7 @@ func manCommand() *cobra.Command {
 func manPage(name string, c *cobra.Command, all []*cobra.Command) string {
 	var help, b strings.Builder
 	c.SetOut(&help)
-	_ = c.Help() // it prints to help, and cannot fail
+	_ = c.Help() // it prints to a strings.Builder, which cannot fail
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"pawl\" \"User Commands\"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n",
 		strings.ToUpper(name), roff(name), roff(strings.ToLower(c.Short[:1])+c.Short[1:]))
 	b.WriteString(manSections(help.String()))
@@ -59,7 +59,7 @@ func manPage(name string, c *cobra.Command, all []*cobra.Command) string {
 	return b.String()
 }
 
-// manSections makes a section of each heading. The rest stays as the help has set it.
+// manSections makes each heading of the help a section. It keeps the layout of the other lines.
 func manSections(help string) string {
 	heading := regexp.MustCompile(`^([A-Z][A-Za-z ]+):$`)
 	var b strings.Builder
@@ -74,7 +74,7 @@ func manSections(help string) string {
 	return b.String() + ".fi\n"
 }
 
-// roff returns text in which nothing is a command of roff.
+// roff escapes text so that roff takes no part of it as a command.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -79,7 +79,7 @@ $PAWL_POSTGRES_PASSWORD.`,
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
-		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that its arguments are looked at
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // with a RunE, cobra checks the arguments
 	}
 	return root
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// otherCommands are names that other tools have for commands of pawl.
+// otherCommands maps commands of other tools to the commands of pawl.
 var otherCommands = map[string]string{
 	"list": "ls", "status": "show", "info": "show", "unlock": "break", "extend": "renew", "refresh": "renew", "lock": "run", "exec": "run", "cron": "once", "lease": "acquire",
 	"events": "watch", "follow": "watch", "monitor": "top", "htop": "top",
 }
 
-// unknownCommand is the failure for an unknown command.
+// unknownCommand returns the failure for an unknown command.
 func unknownCommand(root *cobra.Command, word string) *exit.Failure {
 	var names []string
 	for _, c := range root.Commands() {
@@ -33,7 +33,7 @@ func unknownCommand(root *cobra.Command, word string) *exit.Failure {
 	return exit.Usage(fmt.Sprintf("unknown command %q for \"pawl\"", display.Shorten(word, 40)), hint)
 }
 
-// unknownWord returns the word in the place of the command, if it is not one, or "".
+// unknownWord returns the word in the place of the command if it names no command, and else "".
 func unknownWord(root *cobra.Command, args []string) string {
 	if _, _, err := root.Find(args); err == nil {
 		return ""

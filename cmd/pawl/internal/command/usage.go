@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
-// wrapped returns plain, cobra's usage, with the lines of flags wrapped.
+// wrapped returns a usage function that calls plain, cobra's own, and wraps the lines of the flags.
 func wrapped(plain func(*cobra.Command) error) func(*cobra.Command) error {
 	return func(cmd *cobra.Command) error {
 		out := cmd.OutOrStderr()
@@ -29,7 +29,7 @@ func wrapped(plain func(*cobra.Command) error) func(*cobra.Command) error {
 	}
 }
 
-// helpCommand is cobra's, but fails for an unknown command.
+// helpCommand returns a command like cobra's help. Unlike cobra's, it fails for an unknown command.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",

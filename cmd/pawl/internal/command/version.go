@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// versionJSON is what version prints.
+// versionJSON is the output of version --json.
 type versionJSON struct {
 	Schema   int    `json:"schema"`
 	Version  string `json:"version"`
@@ -44,7 +44,7 @@ func versionCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// released is the version of a binary that was built for a release, by -ldflags -X.
+// released is the version of a release. The build sets it with -ldflags -X.
 var released string
 
 func version() versionJSON {

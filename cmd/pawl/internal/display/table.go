@@ -9,16 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// Table is lines of cells. The first line is the head.
+// Table is a table: lines of cells. The first line is the head.
 type Table [][]string
 
 const (
 	cellGap   = 2
-	CellLeast = 12 // what is left of a cell that is shortened
+	CellLeast = 12 // the least width to which a cell is shortened
 )
 
-// Lines returns the lines of the table. With a width it shortens cells so that they fit: those in columns first,
-// the longest before others, then those in last.
+// Lines returns the lines of the table. If width is positive, it shortens cells so that the lines fit: first the
+// cells in columns, the widest column first, and then the cells in the column last.
 func (t Table) Lines(width int, columns []int, last int) (lines []string) {
 	if width > 0 {
 		t.fit(width, columns)
@@ -46,7 +46,7 @@ func (t Table) widths() []int {
 	return widths
 }
 
-// SizeOf returns how many columns and rows w has, or 0 if it is no terminal.
+// SizeOf returns how many columns and rows w has, or 0 if w is not a terminal.
 func SizeOf(w io.Writer) (columns, rows int) {
 	if f, ok := w.(*os.File); ok {
 		return terminalSize(f)
@@ -54,7 +54,8 @@ func SizeOf(w io.Writer) (columns, rows int) {
 	return 0, 0
 }
 
-// fit shortens cells of some columns so that no line is longer than width, if it can.
+// fit shortens the cells in columns until no line is longer than width, or until each column has CellLeast
+// characters.
 func (t Table) fit(width int, columns []int) {
 	widths := t.widths()
 	total := cellGap * (len(widths) - 1)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalSize returns how many columns and rows the terminal f has, or 0 if f is none.
+// terminalSize returns how many columns and rows the terminal f has, or 0 if f is not a terminal.
 func terminalSize(f *os.File) (columns, rows int) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
@@ -19,8 +19,9 @@ func terminalSize(f *os.File) (columns, rows int) {
 	return int(size.Col), int(size.Row)
 }
 
-// ClosedOutput reports whether f was closed when this process began: Go puts the null device in
-// its place, for reading and writing. A shell that is told to write there opens it for writing only.
+// ClosedOutput reports whether f, an output of this process, was closed when the process began. Go
+// then opens the null device in its place, for reading and writing. A shell that redirects output
+// to the null device opens it for writing only.
 func ClosedOutput(f *os.File) bool {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
@@ -31,8 +32,8 @@ func ClosedOutput(f *os.File) bool {
 	return err == nil && nullErr == nil && os.SameFile(is, null)
 }
 
-// NobodyReads reports whether f is a pipe whose reader has gone. A write would tell, but there may be
-// nothing to write for long.
+// NobodyReads reports whether f is a pipe whose reader has gone. A write would fail too, but it may
+// be long until the next write.
 func NobodyReads(f *os.File) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
 	n, err := unix.Poll(fds, 0)

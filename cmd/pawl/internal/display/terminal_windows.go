@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// terminalSize returns how many columns the terminal f has, or 0 if f is none, and no rows: it may not
-// understand what draws on a screen.
+// terminalSize returns how many columns the terminal f has, or 0 if f is not a terminal. It returns 0
+// rows, because the terminal may not understand the codes that draw on a screen.
 func terminalSize(f *os.File) (columns, rows int) {
 	var info windows.ConsoleScreenBufferInfo
 	if windows.GetConsoleScreenBufferInfo(windows.Handle(f.Fd()), &info) != nil {
@@ -18,8 +18,8 @@ func terminalSize(f *os.File) (columns, rows int) {
 	return int(info.Window.Right-info.Window.Left) + 1, 0
 }
 
-// ClosedOutput is not known here: a write fails.
+// ClosedOutput returns false: Windows does not tell. A write will fail.
 func ClosedOutput(*os.File) bool { return false }
 
-// NobodyReads is not known here: a write fails.
+// NobodyReads returns false: Windows does not tell. A write will fail.
 func NobodyReads(*os.File) bool { return false }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package display writes what people read: command lines, holders, tables, on a terminal or in a
-// pipe.
+// Package display formats text for people: command lines, holders, tables.
 package display
 
 import (
@@ -18,10 +17,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// maxCommand is how much of a command line others are shown.
+// maxCommand is how many bytes of a command line other users see.
 const maxCommand = 200
 
-// CommandLine returns words as one would type them to a shell, shortened.
+// CommandLine returns words as a user would type them in a shell, shortened to maxCommand.
 func CommandLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -30,15 +29,15 @@ func CommandLine(words []string) string {
 	return Shorten(strings.ToValidUTF8(strings.Join(quoted, " "), "\uFFFD"), maxCommand)
 }
 
-// withSubcommands are programs whose first argument is a subcommand. The first argument of another program may be
-// anything, also a password.
+// withSubcommands are programs whose first argument is a subcommand. The first argument of any other program may be a
+// password.
 var withSubcommands = strings.Fields(`alembic ansible-galaxy apt apt-get argocd aws az borg brew bundle cargo certbot cmake composer
 conda crontab dnf docker dotnet dvc flux flyway gcloud gh git go goose gradle gradlew gsutil helm helmfile just kubectl kustomize
 liquibase make migrate mvn mvnw nix nomad npm npx packer pawl pip pipenv pm2 pnpm podman poetry prisma pulumi rails rake rclone
 restic rustup sam serverless skaffold snap supervisorctl systemctl task terraform terragrunt tofu uv vagrant vault yarn yum zypper`)
 
-// PublicCommand returns what everybody may see of a command line: the program, and its subcommand.
-// Flags and values may be passwords.
+// PublicCommand returns the part of a command line that every user may see: the program and its
+// subcommand. Flags and other arguments may contain passwords.
 func PublicCommand(words []string) string {
 	program := strings.TrimSuffix(path.Base(filepath.ToSlash(words[0])), ".exe")
 	if len(words) > 1 && slices.Contains(withSubcommands, program) && isWord(words[1]) {
@@ -76,8 +75,8 @@ func Shorten(s string, n int) string {
 	return s[:end] + dots
 }
 
-// Printable replaces what could control the terminal: much of what is printed
-// was written by other users.
+// Printable replaces characters that could control the terminal. Other users write much
+// of the text that pawl prints.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) && r != ' ' {
@@ -87,7 +86,7 @@ func Printable(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// HeldBy describes a holder: held by alice@ci-7 (pid 812, "make") for 3m12s, token 41.
+// HeldBy describes the holder of a lock, as in: held by alice@ci-7 (pid 812, "make") for 3m12s, token 41.
 func HeldBy(info *pawl.Info) string {
 	if info == nil || len(info.Holders) == 0 {
 		return "held by somebody else"
@@ -114,10 +113,10 @@ func Age(t time.Time) string {
 	return driver.Ago(t)
 }
 
-// InSeconds rounds up: nothing lasts for 0s.
+// InSeconds rounds d up to seconds, so that a short time does not become 0s.
 func InSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// Rounded shows three digits of d, or so.
+// Rounded rounds d to about three digits.
 func Rounded(d time.Duration) time.Duration {
 	for unit := time.Nanosecond; ; unit *= 10 {
 		if d < 1000*unit {
@@ -126,7 +125,8 @@ func Rounded(d time.Duration) time.Duration {
 	}
 }
 
-// Wrap breaks text that is to stand behind as much as indent into lines that begin with that.
+// Wrap breaks text into lines of at most Width characters. Each line but the first begins with indent; the
+// caller prints something as wide before the first.
 func Wrap(text, indent string) string {
 	var b strings.Builder
 	column := len(indent)
@@ -146,6 +146,6 @@ func Wrap(text, indent string) string {
 	return b.String()
 }
 
-// Width is how wide the help is at most: on a terminal that is narrow, in mail, and in
-// a manual page.
+// Width is the greatest width of the help, in characters. It fits narrow terminals, mail
+// and manual pages.
 const Width = 80

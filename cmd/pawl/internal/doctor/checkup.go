@@ -46,14 +46,14 @@ func millis(t time.Duration) float64 {
 	return float64(t.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
-// tripFinding says what round trips mean for leases: a renewal falls due at a third of the TTL, and
-// what is left of that is the time to get an answer.
+// tripFinding says what the round trips mean for leases. A renewal is due after a third of the TTL,
+// so its answer has the other two thirds.
 func tripFinding(median, slowest time.Duration, expiry bool) driver.Finding {
 	f := driver.Finding{Check: "round trip", Text: fmt.Sprintf("a round trip takes %v, the slowest took %v", display.Rounded(median), display.Rounded(slowest))}
 	if !expiry {
 		return f
 	}
-	const answers = 20 // in two thirds of a TTL
+	const answers = 20 // round trips that have to fit into two thirds of a TTL
 	shortest := max((slowest*answers*3/2 + time.Second - 1).Truncate(time.Second), time.Second)
 	f.Text += fmt.Sprintf("; a --ttl of %v or more leaves room for %d such answers", shortest, answers)
 	if shortest > pawl.DefaultTTL {
@@ -62,7 +62,7 @@ func tripFinding(median, slowest time.Duration, expiry bool) driver.Finding {
 	return f
 }
 
-// grants tells whether the store grants anything, and on what its clients have agreed.
+// grants tells whether the store grants leases, and what MaxTTL it has.
 func (d *doctor) grants(ctx context.Context) {
 	state, err := d.store.State(ctx)
 	switch {
@@ -75,7 +75,7 @@ func (d *doctor) grants(ctx context.Context) {
 		return
 	}
 	d.out.State = state
-	longest, _ := time.ParseDuration(state.MaxTTL) // 0 as long as nobody has set it
+	longest, _ := time.ParseDuration(state.MaxTTL) // 0 until somebody sets it
 	refused := d.store.URL.Refused(longest)
 	if refused {
 		d.tell(driver.Finding{Check: "max-ttl", Level: driver.Problem,
@@ -87,8 +87,8 @@ func (d *doctor) grants(ctx context.Context) {
 	if state.Closed == "" {
 		d.tell(driver.Finding{Check: "quarantine", Text: "the store is not in quarantine"})
 		switch {
-		case refused: // as a grant would be, for the reason that was told
-		case state.MaxTTL == "": // a grant would set it, for all programs that come later
+		case refused: // the store would refuse a probe too, for the reason given above
+		case state.MaxTTL == "": // a probe would set it for all later programs
 			d.tell(driver.Finding{Check: "grant", Text: "nobody has used the store yet, so no grant was tried"})
 		default:
 			d.probe(ctx, longest)
@@ -100,8 +100,8 @@ func (d *doctor) grants(ctx context.Context) {
 		Do:   "wait; or, if nobody can hold a lock, see: pawl bless --help"})
 }
 
-// limitFinding says on what longest TTL the clients of the store have agreed, and whether that is enough for
-// answers that take as long as trip: a renewal should get one within a sixth.
+// limitFinding says what MaxTTL the store has, and whether it is long enough for round trips of the
+// length trip. A renewal should get its answer within a sixth of the TTL.
 func limitFinding(state *report.State, longest, trip time.Duration) driver.Finding {
 	f := driver.Finding{Check: "max-ttl", Text: stores.Limit(state)}
 	if least := (6*trip + time.Second - 1).Truncate(time.Second); longest > 0 && 6*trip > longest {
@@ -112,8 +112,8 @@ func limitFinding(state *report.State, longest, trip time.Duration) driver.Findi
 	return f
 }
 
-// probe acquires a lock, with the default TTL or the store's longest if that is less. The name is always the
-// same, because a directory keeps a file for each name.
+// probe acquires and releases a lock. Its TTL is the default, or longest if that is shorter. It always uses the
+// same name, because a file store keeps a file for each name.
 func (d *doctor) probe(ctx context.Context, longest time.Duration) {
 	if !d.probes {
 		return
@@ -127,7 +127,7 @@ func (d *doctor) probe(ctx context.Context, longest time.Duration) {
 		err = lease.Release(ctx)
 	}
 	switch {
-	case err == nil, errors.Is(err, pawl.ErrHeld): // by another doctor
+	case err == nil, errors.Is(err, pawl.ErrHeld): // another doctor holds it
 		d.tell(driver.Finding{Check: "grant", Text: "the store grants leases: one was taken and released"})
 	case errors.Is(err, pawl.ErrDenied), errors.Is(err, fs.ErrPermission):
 		d.tell(driver.Finding{Check: "grant", Text: "this user may not take a lock, so none was tried"})
@@ -137,7 +137,7 @@ func (d *doctor) probe(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// mostLocks limits the findings about locks: if more are stuck, the store is the problem.
+// mostLocks limits the findings about locks. If more locks are stuck, the store is the problem.
 const mostLocks = 20
 
 // locks looks for locks and queues that are stuck.
@@ -172,7 +172,8 @@ func (d *doctor) locks(ctx context.Context) {
 	}
 }
 
-// settled looks again at free locks with waiters: a hand-off may have been under way.
+// settled looks again at the free locks, because a hand-off may have been under way. It returns infos,
+// without holders and waiters for a lock that has changed since.
 func (d *doctor) settled(ctx context.Context, infos []*pawl.Info) []*pawl.Info {
 	between := func(info *pawl.Info) bool { return len(info.Holders) == 0 }
 	if !slices.ContainsFunc(infos, between) {
@@ -187,13 +188,13 @@ func (d *doctor) settled(ctx context.Context, infos []*pawl.Info) []*pawl.Info {
 		again, err := d.store.Inspect(ctx, info.Name)
 		cancel()
 		if err == nil && (len(again.Holders) > 0 || !sameQueue(info, again)) {
-			infos[i] = &pawl.Info{Name: info.Name} // it goes on
+			infos[i] = &pawl.Info{Name: info.Name} // the lock is not stuck
 		}
 	}
 	return infos
 }
 
-// sameQueue reports whether the first waiter is still the first.
+// sameQueue reports whether before and after have the same first waiter.
 func sameQueue(before, after *pawl.Info) bool {
 	if len(before.Waiters) == 0 || len(after.Waiters) == 0 {
 		return false
@@ -215,7 +216,7 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 			warn("transaction", fmt.Sprintf("is kept by an open transaction, although the lease of %v that guarded it has ended: %v", h.Holder, h.Transaction), h.Transaction.End()+"; "+show)
 		case h.Orphan:
 			warn("orphan", fmt.Sprintf("is held by processes that %v left running", h.Holder), end)
-		case h.Command != waiting.AcquireCommand && waiting.Gone(h.Holder): // else the next step of a pipeline may have it
+		case h.Command != waiting.AcquireCommand && waiting.Gone(h.Holder): // a lease of pawl acquire outlives its process
 			warn("holder", fmt.Sprintf("is held by %v, a process that does not exist here", h.Holder), "the store ends it when its TTL is over; "+show)
 		case !h.Acquired.IsZero() && time.Since(h.Acquired) >= d.long:
 			warn("held long", fmt.Sprintf("has been held for %s by %v", driver.Ago(h.Acquired), h.Holder), end)
@@ -236,11 +237,12 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 	return found
 }
 
-// examineRedlock returns the findings about the nodes when too few answer to open the store.
+// examineRedlock returns the findings about the nodes of a redlock store that could not be opened, because too
+// few nodes answer.
 func examineRedlock(ctx context.Context, s *stores.URL) []driver.Finding {
 	found, err := redlock.Examine(ctx, s.Secret(), &redlock.Options{Options: *stores.RedisOptions(ctx)})
 	if err != nil {
-		return nil // as opening it has said
+		return nil // the error of opening the store says the same
 	}
 	return found
 }

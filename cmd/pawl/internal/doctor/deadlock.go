@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// deadlocks reports deadlocks that two looks have seen.
+// deadlocks reports deadlocks. It lists the locks once more, and reports only deadlocks in both lists.
 func (d *doctor) deadlocks(ctx context.Context, infos []*pawl.Info) {
 	if len(pawl.Deadlocks(infos, infos)) == 0 {
 		return
@@ -37,11 +37,11 @@ func (d *doctor) deadlocks(ctx context.Context, infos []*pawl.Info) {
 	}
 }
 
-// lookTimes is the number of looks for locks that change hands.
+// lookTimes is how often changing lists the locks.
 const lookTimes = history.Often + 2
 
-// changing reports locks that change hands in each of a few looks. It is not a warning: locks of short
-// jobs do that.
+// changing reports locks that change hands often, in a few looks. The finding is not a warning, because
+// locks of short jobs change hands often too.
 func (d *doctor) changing(ctx context.Context, infos []*pawl.Info) {
 	if !slices.ContainsFunc(infos, func(info *pawl.Info) bool { return len(info.Holders) > 0 }) {
 		return
@@ -57,7 +57,7 @@ func (d *doctor) changing(ctx context.Context, infos []*pawl.Info) {
 			began := time.Now()
 			time.Sleep(history.Every)
 			if infos, _ = d.store.List(ctx, ""); time.Since(began) > 2*history.Every {
-				return // a list that takes so long is not made again and again
+				return // do not repeat a list that takes so long
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor is "pawl doctor": what is wrong with a store, and what to do.
+// Package doctor is "pawl doctor", which says what is wrong with a store and what to do.
 package doctor
 
 import (
@@ -56,7 +56,7 @@ func Command(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// doctor is one "pawl doctor".
+// doctor is one run of "pawl doctor".
 type doctor struct {
 	*cli.App
 	long   time.Duration
@@ -67,11 +67,11 @@ type doctor struct {
 	out    doctorJSON
 }
 
-// doctorJSON is what doctor prints. It obeys the rule for schema.
+// doctorJSON is the output of doctor --json. It obeys the rule for schema.
 type doctorJSON struct {
 	Schema    int           `json:"schema"`
 	Store     string        `json:"store"`
-	Level     string        `json:"level"` // of the worst finding: fine warning problem
+	Level     string        `json:"level"` // of the worst finding: fine, warning or problem
 	Findings  []findingJSON `json:"findings"`
 	RoundTrip *tripJSON     `json:"round_trip,omitempty"`
 	Held      int           `json:"held"`    // locks
@@ -80,7 +80,7 @@ type doctorJSON struct {
 }
 
 type findingJSON struct {
-	Check  string `json:"check"` // what was looked at, in a word
+	Check  string `json:"check"` // the subject of the check, in a word or two
 	Server string `json:"server,omitempty"`
 	Lock   string `json:"lock,omitempty"`
 	Level  string `json:"level"`
@@ -129,14 +129,14 @@ func (d *doctor) tellOf(lock string, f driver.Finding) {
 	case f.Level == driver.Fine:
 	case f.Do == "":
 		f.Do = "correct this, and run pawl doctor again"
-	case strings.HasPrefix(f.Do, "check --store, which is"): // the user has just done that
+	case strings.HasPrefix(f.Do, "check --store, which is"): // doctor has just checked it
 		f.Do = "check that the server runs, and read its log"
 	}
 	d.worst = max(d.worst, f.Level)
 	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), f.Text, f.Do})
 }
 
-// examine does all that there is to do with a store that could be opened.
+// examine runs all checks on an open store.
 func (d *doctor) examine(ctx context.Context) {
 	within := func(f func(context.Context)) {
 		ctx, cancel := context.WithTimeout(ctx, d.Connect)
@@ -151,7 +151,7 @@ func (d *doctor) examine(ctx context.Context) {
 	answers := false
 	within(func(ctx context.Context) { answers = d.trips(ctx) })
 	if !answers {
-		return // all else would fail in the same way
+		return // the other checks would fail too
 	}
 	within(d.grants)
 	d.locks(ctx)

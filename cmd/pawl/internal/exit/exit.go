@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exit has the exit codes of the command and the one line that says why it failed.
+// Package exit has the exit codes of pawl, and the error line for each failure.
 package exit
 
 import (
@@ -17,8 +17,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// Exit codes, from sysexits.h where it has a word for the case. 79 is the first
-// number that is free there.
+// Exit codes. They follow sysexits.h, which defines 64 to 78; Lost is the next number.
 const (
 	Misuse      = 64
 	Nobody      = 66
@@ -30,7 +29,7 @@ const (
 	Lost        = 79
 )
 
-// Kinds are the words that the last line on stderr begins with.
+// Kinds are the words for the exit codes. The last line on stderr begins with "pawl: " and one of them.
 var Kinds = map[int]string{
 	Misuse:        "usage",
 	Nobody:        "nobody",
@@ -44,23 +43,23 @@ var Kinds = map[int]string{
 	job.NotFound:  job.Kind(job.NotFound),
 }
 
-// Failure is an error with an exit code, that says what to type next.
+// Failure is an error with an exit code and a hint what to do.
 type Failure struct {
 	Code int
-	Kind string // as in kinds; code may be another one, of the user's choice
+	Kind string // one of Kinds; with --busy-code, Code may be another number
 	Text string // what happened
-	Hint string // what to type next; may be empty if text says it
-	Told bool   // the user knows already
+	Hint string // what to do next; empty if Text says it
+	Told bool   // do not print it: the user knows already
 
-	Advice string // for an operator, at the server; may be empty
+	Advice string // what to do at the server, for an operator; may be empty
 }
 
-// Fail is a failure with a code, what happened, and what to type next.
+// Fail returns a failure with a code. text says what happened, and hint what to do next.
 func Fail(code int, text, hint string) *Failure {
 	return &Failure{Code: code, Kind: Kinds[code], Text: text, Hint: hint}
 }
 
-// Usage is a mistake in the command line.
+// Usage returns the failure for a mistake in the command line.
 func Usage(text, hint string) *Failure { return Fail(Misuse, text, hint) }
 
 func (f *Failure) Error() string {
@@ -74,11 +73,12 @@ func (f *Failure) Error() string {
 	return display.Printable(text)
 }
 
-// Line is the one line that the user gets. It is one, so that the last line
-// on stderr always begins with the kind of failure.
+// Line returns the line for the user. It is always a single line, so that the last line
+// on stderr begins with the kind of failure.
 func (f *Failure) Line() string { return "pawl: " + f.Kind + ": " + f.Error() }
 
-// As returns err as a failure. Other errors come from the parser of the command line.
+// As returns err as a failure. An error that is not a Failure comes from the file system, or from the
+// parser of the command line.
 func As(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -91,7 +91,7 @@ func As(err error) *Failure {
 	return Usage(text, "try: pawl --help")
 }
 
-// Plain returns the text of an error without the prefixes that are for programmers.
+// Plain returns the text of an error without the prefixes "pawl: " and "open: ".
 func Plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "pawl: "), "open: ")
 }
@@ -122,11 +122,11 @@ func storeError(err error, store string) *Failure {
 	case errors.Is(err, pawl.ErrLost):
 		return Fail(Lost, text, "")
 	case errors.Is(err, fs.ErrPermission) && !strings.HasPrefix(store, "file:"):
-		return Fail(Denied, text, "") // which says what to do
+		return Fail(Denied, text, "") // text says what to do
 	case errors.Is(err, fs.ErrPermission):
 		return Fail(Denied, text, "use a store of your own with --store file:///DIR, or see who owns "+store)
 	case Unread(err):
-		return Fail(Unavailable, text, "") // which says what to do
+		return Fail(Unavailable, text, "") // text says what to do
 	case errors.Is(err, fs.ErrInvalid):
 		return Fail(Config, text, "the store is "+store)
 	case errors.Is(err, errors.ErrUnsupported):

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fewfiles ends the process with a line if it may not open the files without which Go's
-// runtime would end it with a trace. It imports package syscall alone, so that its init runs before those that
-// open files: Go initialises packages in the order of their paths, as far as imports allow.
+// Package fewfiles ends the process with an error line if the process may open too few files. Without
+// it, Go's runtime would end the process with a stack trace. The package imports only syscall, so that its
+// init runs before any that opens files: Go initialises packages in the order of their paths, as
+// far as imports allow.
 package fewfiles
 
 import "syscall"
 
 const (
-	enough     = 64 // nobody has to look
-	needed     = 4  // for Go's poller, and for one that is open meanwhile
-	exitSystem = 71 // as main has it
+	enough     = 64 // with this limit, skip the check
+	needed     = 4  // for Go's poller, and for one more file at the same time
+	exitSystem = 71 // exit.System
 )
 
 func init() {
-	var limit syscall.Rlimit // package os raises the soft one
+	var limit syscall.Rlimit // check Max, because package os raises the soft limit to it
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Max >= enough {
 		return
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history turns looks at stores into what happens to their locks.
+// Package history compares looks at stores, and tells what happened to their locks in between.
 package history
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// Span is a lease, a wait or a quarantine, from its begin to its end. Instants are by our
-// clock, in milliseconds.
+// Span is a lease, a wait or a quarantine, from its begin to its end. Instants are in
+// milliseconds of Unix time, by the clock of this machine.
 type Span struct {
 	ID     uint64     `json:"id"`
 	Store  string     `json:"store"`
-	Name   string     `json:"name"` // empty for a quarantine, which is of the whole store
+	Name   string     `json:"name"` // empty for a quarantine, which is for the whole store
 	What   string     `json:"what"` // lease, wait, quarantine
 	Person string     `json:"person,omitempty"`
 	Host   string     `json:"host,omitempty"`
@@ -28,26 +28,26 @@ type Span struct {
 	Token  pawl.Token `json:"token,omitempty"`
 	From   int64      `json:"from"`
 	To     int64      `json:"to,omitempty"`   // 0: it goes on
-	Late   int64      `json:"late,omitempty"` // since when it is overdue, or was at its end
-	// State of a lease is held, overdue (not renewed for half of its time), ended (released or
-	// broken) or expired (overdue when it was seen last). State of a wait is waiting, granted or
-	// left; of a quarantine, closed or ended.
+	Late   int64      `json:"late,omitempty"` // since when the lease is overdue, or was at its end
+	// The State of a lease is held, overdue (half of its time has passed without a renewal),
+	// ended (released or broken) or expired (overdue in the last look). The State of a wait
+	// is waiting, granted or left. The State of a quarantine is closed or ended.
 	State string `json:"state"`
 
-	// Holder and Waiter are what was seen last, and Waited is the wait that a lease has ended, for reports of
-	// changes. Kept spans have none of them.
+	// Holder and Waiter are from the last look that showed them. Waited is the wait that ended with
+	// this lease. They are for reports of changes; spans in Ended lack them.
 	Holder *report.Holder `json:"-"`
 	Waiter *report.Waiter `json:"-"`
 	Waited *Span          `json:"-"`
 
 	who  report.Person
-	left time.Duration // the most that the lease had left when it was looked at
+	left time.Duration // the longest time that the lease had left in any look
 }
 
-// Bytes bounds the ended spans that a History keeps for a page. Nothing else here grows with time.
+// Bytes limits the memory for the ended spans that a History keeps for a page. Nothing else here grows with time.
 const Bytes = 4 << 20
 
-// History has the spans of all stores that have ended, oldest first.
+// History keeps the ended spans of all stores, oldest first.
 type History struct {
 	last  uint64
 	most  int
@@ -55,13 +55,13 @@ type History struct {
 	bytes int
 }
 
-// New returns a History that keeps as many spans that have ended as fit into so many bytes.
+// New returns a History that keeps as many ended spans as fit into bytes.
 func New(bytes int) *History { return &History{most: bytes} }
 
-// Ended returns the spans that have ended and are kept.
+// Ended returns the ended spans that h keeps.
 func (h *History) Ended() []*Span { return h.ended }
 
-// size is about what a span takes in memory.
+// size returns about how many bytes of memory a span takes.
 func (s *Span) size() int {
 	return 320 + len(s.Name) + len(s.Person) + len(s.Host) + len(s.Kind) + len(s.Why)
 }
@@ -86,8 +86,8 @@ func (h *History) end(sp *Span, at time.Time, state string) {
 	h.ended = h.ended[n:]
 }
 
-// follow compares the spans of l with its holders and waiters now, and returns the spans that began,
-// changed or ended since the look before.
+// follow compares the spans of l with its holders and waiters now. It returns the spans that began,
+// changed or ended since the last look.
 func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
 	there, held := map[string]bool{}, map[string]bool{}
 	var begun []*Span
@@ -134,8 +134,8 @@ func (h *History) lease(s *Store, l *Lock, held *report.Holder, now time.Time) *
 	return sp
 }
 
-// followWaiters is the part of follow for waiters. It adds the keys of their spans to there. A store may show a wait
-// whose lease is held already.
+// followWaiters is the part of follow for waiters. It adds the keys of their spans to there. It skips a waiter whose
+// lease is in held: a store may still show a wait when it has granted the lease.
 func (h *History) followWaiters(s *Store, l *Lock, there, held map[string]bool, now time.Time) (news []*Span) {
 	nameless := map[string]bool{}
 	for i := range l.Waiters {
@@ -144,13 +144,13 @@ func (h *History) followWaiters(s *Store, l *Lock, there, held map[string]bool, 
 			continue
 		}
 		key := "wait " + cmp.Or(w.Lease, fmt.Sprintf("%v %q %v %d", w.Person, w.Why, w.Shared, w.Slots))
-		for there[key] { // another one of the same process
+		for there[key] { // the process waits for the name more than once
 			key += "+"
 		}
 		if w.Lease == "" && w.Who == "" && w.User == "" {
 			nameless[key] = true
 			if !l.nameless[key] {
-				continue // a store may show a waiter before it shows whose it is, and after
+				continue // skip it in one look: the store may show its name in the next, or not show it at all
 			}
 		}
 		there[key] = true
@@ -174,8 +174,8 @@ func (s *Span) by(p report.Person) {
 }
 
 // look notes how long the lease has left, and reports whether its state has changed. A
-// lease is renewed at a third of its TTL, so one that has less than half is overdue. Where
-// leases do not expire, none is.
+// client renews a lease after a third of its TTL, so a lease that has less than half left is
+// overdue. A lease that does not expire is never overdue.
 func (s *Span) look(expires, now time.Time) bool {
 	if expires.IsZero() {
 		return false
@@ -194,7 +194,7 @@ func (s *Span) look(expires, now time.Time) bool {
 	return true
 }
 
-// last returns the state of a span that has ended.
+// last returns the final state of a lease or a wait that has ended.
 func (s *Span) last() string {
 	switch {
 	case s.State == "overdue":
@@ -205,7 +205,7 @@ func (s *Span) last() string {
 	return "left"
 }
 
-// endedBy reports whether s is a wait that lease has ended.
+// endedBy reports whether s is a wait that ended because the waiter got lease.
 func (s *Span) endedBy(lease *Span) bool {
 	switch {
 	case s.What != "wait" || lease.Waited != nil:
@@ -216,7 +216,7 @@ func (s *Span) endedBy(lease *Span) bool {
 	return s.who == lease.who
 }
 
-// closed notes a quarantine.
+// closed begins or ends the span of a quarantine, and returns the span if it changed.
 func (h *History) closed(s *Store, now time.Time) []*Span {
 	sp, shut := s.Shut, s.State != nil && s.State.Closed != ""
 	switch {
@@ -232,8 +232,8 @@ func (h *History) closed(s *Store, now time.Time) []*Span {
 	return []*Span{sp}
 }
 
-// between returns when something began that was not there at prev and is there now.
-// Others' clocks may be wrong, so what they say counts only in between.
+// between returns when something began that did not exist at prev and exists now. said is
+// the instant by another machine's clock, which may be wrong, so between limits it to that time.
 func between(prev, said, now time.Time) int64 {
 	if said.IsZero() || said.After(now) {
 		said = now

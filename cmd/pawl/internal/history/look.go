@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// Every is how often a store is asked while somebody looks.
+	// Every is the time between two looks at a store that answers fast.
 	Every = time.Second
-	// Patience is for how long. A store that has not answered then is away.
+	// Patience is how long a look may take. A store that has not answered by then is unavailable.
 	Patience = 10 * time.Second
-	// Asking a store takes at most one share-th of the time: a list scans all keys of a Redis server.
+	// Looks take at most 1/share of the time, because a list scans all keys of a Redis server.
 	share = 10
 )
 
-// Look is what a store has told.
+// Look is the answer of a store to Ask.
 type Look struct {
 	At    time.Time
 	Took  time.Duration
@@ -32,7 +32,7 @@ type Look struct {
 	Err   error
 }
 
-// Ask asks a store once: for the locks by list, and how it is.
+// Ask asks a store once: for its locks, which list returns, and for its state.
 func Ask(ctx context.Context, client *pawl.Client, list func(context.Context) ([]*pawl.Info, error)) (l Look) {
 	began := time.Now()
 	defer func() { l.At, l.Took = time.Now(), time.Since(began) }()
@@ -51,7 +51,7 @@ func Ask(ctx context.Context, client *pawl.Client, list func(context.Context) ([
 	return l
 }
 
-// Answered reports whether the store answered. Some records may be unreadable all the same.
+// Answered reports whether the store answered. It may have answered with unreadable records.
 func (l *Look) Answered() bool {
 	_, only := driver.Unread(l.Err)
 	return l.Err == nil || only
@@ -63,8 +63,8 @@ func (l *Look) unread(name string) bool {
 	return slices.ContainsFunc(damaged, func(e *driver.UnreadError) bool { return e.Name == name })
 }
 
-// Pace returns the time between the starts of this look and the next one. A store that was away is soon asked again:
-// that a look took long says nothing of the work that it was.
+// Pace returns the time between the starts of this look and the next one. If the store did not answer, the next look
+// is soon: such a look takes long because of timeouts, and not because it is much work for the store.
 func (l *Look) Pace() time.Duration {
 	pace := max(Every, share*l.Took)
 	if !l.Answered() {
@@ -73,29 +73,29 @@ func (l *Look) Pace() time.Duration {
 	return pace
 }
 
-// Store is what is known of a store.
+// Store is what the looks have told about a store.
 type Store struct {
 	Name  string
 	Asked time.Time // when it answered last
 	Locks map[string]*Lock
-	State *report.State // nil: it has none
-	Shut  *Span         // a quarantine that goes on
+	State *report.State // nil: the store has no state
+	Shut  *Span         // the quarantine that goes on, or nil
 
-	Deadlocks [][]pawl.Blocked // in the last two answers
+	Deadlocks [][]pawl.Blocked // that were in both of the last two answers
 
 	last    []*pawl.Info           // the last answer
-	changes map[string][]time.Time // when exclusive leases of a name have begun lately
+	changes map[string][]time.Time // by name: when the latest exclusive leases began
 }
 
-// Lock is what is known of a name.
+// Lock is what the looks have told about a name.
 type Lock struct {
 	report.Lock
-	Spans map[string]*Span // that go on
+	Spans map[string]*Span // the leases and waits that go on
 
-	nameless map[string]bool // waiters of the last look without a name
+	nameless map[string]bool // keys of the waiters that had neither lease nor person in the last look
 }
 
-// Take updates s with a look. It returns the spans that began, changed or ended since the look before, and
+// Take updates s with a look. It returns the spans that began, changed or ended since the last look, and
 // the names that nobody holds or waits for any more.
 func (h *History) Take(s *Store, l *Look) (news []*Span, gone []string) {
 	if s.Locks == nil {
@@ -111,7 +111,7 @@ func (h *History) Take(s *Store, l *Look) (news []*Span, gone []string) {
 		lock.Lock = report.LockOf(info)
 		news = append(news, h.follow(s, lock, l.At)...)
 	}
-	if l.Answered() { // else what is missing was not read
+	if l.Answered() { // otherwise a missing name may still have a lock
 		gone = slices.DeleteFunc(s.missing(l.Infos), l.unread)
 		for _, name := range gone {
 			lock := s.Locks[name]

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// Lately is how long a lock is remembered that changes hands.
+	// Lately is how long the begin of an exclusive lease is remembered.
 	Lately = 10 * time.Second
-	// Often is how many exclusive leases of a name begin within Lately where it changes hands often:
-	// a leader or a long job that does so flaps, and of a lock of short jobs it is the use.
+	// A lock changes hands often if at least Often exclusive leases begin within Lately. For
+	// the lock of a leader or a long job, that means trouble. For a lock of short jobs it is normal.
 	Often = 4
 )
 
@@ -24,7 +24,7 @@ func (s *Store) began(name string, at time.Time) {
 	s.changes[name] = append(s.changes[name], at)
 }
 
-// forget forgets leases that have not begun lately.
+// forget removes leases that began before Lately.
 func (s *Store) forget(now time.Time) {
 	for name, all := range s.changes {
 		all = slices.DeleteFunc(all, func(at time.Time) bool { return now.Sub(at) > Lately })
@@ -37,8 +37,8 @@ func (s *Store) forget(now time.Time) {
 // Changed reports whether an exclusive lease has begun lately.
 func (s *Store) Changed() bool { return len(s.changes) > 0 }
 
-// Changing returns how many leases of a name were seen to begin lately, of the names that change
-// hands often.
+// Changing returns, for each name that changes hands often, how many exclusive leases have begun
+// lately.
 func (s *Store) Changing() map[string]int {
 	often := map[string]int{}
 	for name, all := range s.changes {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Slowness tells once that a store is asked less often than people expect, and again when that has
-// become twice as rare.
+// Slowness tells once when looks become rare because listing is slow, and again when listing takes
+// twice as long.
 type Slowness struct{ told time.Duration }
 
 func (s *Slowness) Tell(w io.Writer, l *Look) {
@@ -24,7 +24,7 @@ func (s *Slowness) Tell(w io.Writer, l *Look) {
 	}
 }
 
-// Seldom says that a list that took so long is not made as often as people expect, or returns "".
+// Seldom returns a text which says that looks are rare because listing is slow, or "".
 func (l *Look) Seldom() string {
 	pace := l.Pace()
 	if pace <= 5*Every || !l.Answered() {

@@ -13,13 +13,13 @@ import (
 // Source asks a store again and again.
 type Source struct {
 	Name   string                       // its URL, without passwords
-	Open   func() (*pawl.Client, error) // called again until it succeeds, as the store may be away
-	Prefix string                       // of the names that it is asked for
+	Open   func() (*pawl.Client, error) // called until it succeeds, because the store may be unavailable
+	Prefix string                       // the prefix of the names to list
 
 	client atomic.Pointer[pawl.Client]
 }
 
-// Client returns nil while the store is not open.
+// Client returns the client of the store, or nil while the store is not open.
 func (s *Source) Client() *pawl.Client { return s.client.Load() }
 
 // Ask asks the store once. One goroutine at a time may call it.
@@ -36,8 +36,8 @@ func (s *Source) Ask(ctx context.Context) (l Look) {
 	return Ask(ctx, client, func(ctx context.Context) ([]*pawl.Info, error) { return client.List(ctx, s.Prefix) })
 }
 
-// Follow asks the store until ctx ends, and passes each look to take. rest, if not nil, can delay the next
-// look further.
+// Follow asks the store until ctx ends, and passes each look to take. If rest is not nil, Follow calls it
+// before the next look, and rest can delay that.
 func (s *Source) Follow(ctx context.Context, take func(Look), rest func(began time.Time)) {
 	defer s.Close()
 	for ctx.Err() == nil {
@@ -56,15 +56,14 @@ func (s *Source) Follow(ctx context.Context, take func(Look), rest func(began ti
 	}
 }
 
-// Close closes what Ask has opened; the next Ask opens it again. There are no leases that
-// could be left.
+// Close closes the store, which holds no leases. The next Ask opens it again.
 func (s *Source) Close() {
 	if client := s.client.Swap(nil); client != nil {
 		_ = client.Close()
 	}
 }
 
-// Pause waits for d or until something comes from wake. It returns false if ctx has ended.
+// Pause waits for d, until wake receives, or until ctx ends. It returns false if ctx has ended.
 func Pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

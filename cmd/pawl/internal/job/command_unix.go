@@ -16,10 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// init does the work of the guard or the stub, and ends the process, if it is one
-// of them. That this is not left to main saves half of their time: Go initialises
-// packages in the order of their import paths, as far as imports allow, so this
-// one, which imports little, comes before the clients of stores.
+// If this process is a guard or a stub, init does all its work and ends the
+// process. Doing that here rather than in main halves the time that they need: Go
+// initialises packages in the order of their import paths, as far as imports
+// allow. This package imports little, so its init runs before the clients of the
+// stores are initialised.
 func init() {
 	if len(os.Args) < 2 {
 		return
@@ -32,8 +33,8 @@ func init() {
 	}
 }
 
-// start starts the command and reports whether it runs. If the wrapper is dead nobody
-// wants it; if it dies in the next moment, the pipe tells.
+// start starts the command and reports whether it runs. If the wrapper is dead,
+// start does nothing. If the wrapper dies later, run learns it from the pipe.
 func (w *watch) start(path string, words []string) bool {
 	for _, fd := range w.files {
 		if w.private {
@@ -63,14 +64,15 @@ func (w *watch) start(path string, words []string) bool {
 	w.group = pid
 	w.say("started %d", pid)
 	for _, fd := range w.files {
-		syscall.CloseOnExec(fd) // as shed closes what is not
+		syscall.CloseOnExec(fd) // so that shed does not close it
 	}
 	return true
 }
 
-// foreground makes the command's group the terminal's foreground group before it runs. The child
-// does that itself, from what is a background group at that moment, which stops it with TTOU unless that is
-// ignored. The stub undoes it, which takes longer than all else that is done here.
+// foreground makes the command's group the terminal's foreground group before the command
+// runs. The child process does that itself, while its group is still in the background. TTOU
+// would stop it, so foreground ignores TTOU. The child then runs the stub, which gives TTOU its
+// default action again and executes the command. The stub is the slowest step of a start.
 func foreground(sys *syscall.SysProcAttr, ttou bool, path string, words []string) (program string, args []string) {
 	self, err := executable()
 	if err != nil {
@@ -85,11 +87,13 @@ func foreground(sys *syscall.SysProcAttr, ttou bool, path string, words []string
 	return self, append([]string{os.Args[0], stubArg, strconv.FormatBool(ttou), path}, words...)
 }
 
-// defaultTTOU gives TTOU, which the wrapper ignores, its default action in what is executed next: exec gives that
-// to a signal that has a handler.
+// defaultTTOU gives TTOU its default action in the next program that this process executes.
+// The wrapper ignores TTOU, and exec would keep that. A handler for TTOU changes it: exec
+// replaces handlers by the default action.
 func defaultTTOU() { signal.Notify(make(chan os.Signal, 1), syscall.SIGTTOU) }
 
-// stubMain becomes the command. Arguments: whether TTOU has its default action, the executable file, the command's words.
+// stubMain executes the command in this process. Its arguments are: whether TTOU gets its
+// default action, the executable file, the command's words.
 func stubMain(args []string) int {
 	if len(args) < 3 {
 		return CannotRun
@@ -100,15 +104,15 @@ func stubMain(args []string) int {
 	return cannotExec(args[2], syscall.Exec(args[1], args[2:], os.Environ()))
 }
 
-// cannotExec tells the user, and returns the exit code.
+// cannotExec tells the user why the command cannot be executed, and returns the exit code.
 func cannotExec(name string, err error) int {
 	code, text, hint := ExecError(name, err)
 	fmt.Fprintf(os.Stderr, "pawl: %s: %s; %s\n", Kind(code), text, hint)
 	return code
 }
 
-// ExecError returns the exit code for a command that cannot be executed, what
-// to tell the user of it, and what to try.
+// ExecError returns the exit code for a command that cannot be executed, a text
+// for the user, and a hint what to try.
 func ExecError(name string, err error) (code int, text, hint string) {
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
@@ -121,8 +125,8 @@ func ExecError(name string, err error) (code int, text, hint string) {
 	return CannotRun, fmt.Sprintf("%s: %v", name, err), "run it without pawl to see more"
 }
 
-// executable returns a path of this program that stays right when the file is
-// replaced by an upgrade.
+// executable returns a path to this program. On Linux the path stays valid when an
+// upgrade replaces the file.
 func executable() (string, error) {
 	if runtime.GOOS == "linux" {
 		if _, err := os.Stat("/proc/self/exe"); err == nil {

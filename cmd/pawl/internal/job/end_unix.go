@@ -14,33 +14,37 @@ import (
 const (
 	pollInterval = 20 * time.Millisecond
 
-	// lastWait is how long to wait for processes to vanish after KILL. Only
-	// one that is stuck in the kernel, as on a dead network disk, needs longer.
+	// lastWait is how long to wait for processes to end after KILL. Only a process
+	// that is stuck in the kernel needs longer, for example on a dead network disk.
 	lastWait = 5 * time.Second
 )
 
-// targets are the processes of a job: a process group, and what has left it.
+// targets describes the processes of a job: the command's process group, and the
+// descendants that have left it.
 type targets struct {
-	group int // 0: not known; see led
-	root  int // descendants of this process belong to the job; 0: none
-	guard int // except for this one
+	group int // the process group; 0: not known; see led
+	root  int // the job has the descendants of this process; 0: none
+	guard int // the guard does not belong to the job
 
-	reaped *atomic.Bool // the leader of the group has been; nil: never
+	reaped *atomic.Bool // whether the leader of the group has been reaped; nil: never
 
-	// others are children that root had before the job, from a program that it
-	// was before an exec: a shell's background jobs. They and their descendants
-	// do not belong to it, unless the children end before theirs do.
+	// others are children that root had before the job began. A shell that started
+	// background jobs and then executed pawl leaves such children. They and their
+	// descendants do not belong to the job. But if such a child ends first, its own
+	// children count as part of the job.
 	others []process
 }
 
-// terminate asks all to end, also those that are stopped.
+// terminate sends TERM to all processes of the job, and continues the stopped ones so
+// that they can end.
 func (t *targets) terminate() {
 	t.each(syscall.SIGTERM)
 	t.wake()
 }
 
-// kill ends all and reports whether none is left within d. It repeats itself
-// because they may fork while we look.
+// kill sends KILL to all processes of the job until none is left, for at most d, and
+// reports whether none is left. It repeats because processes may fork while it
+// lists them.
 func (t *targets) kill(d time.Duration, none func() bool) bool {
 	for end := time.Now().Add(d); ; {
 		t.each(syscall.SIGKILL)
@@ -77,7 +81,8 @@ func (j *Job) targets() *targets {
 	return t
 }
 
-// Signal sends sig to the command's group, or, if the command has ended, to all that is left of it.
+// Signal sends sig to the command's group. If the command has ended, it sends sig to every
+// process that the command left running.
 func (j *Job) Signal(sig syscall.Signal) {
 	t := j.targets()
 	if group := t.led(); group > 0 { // asked once: the command may end at any time
@@ -87,15 +92,16 @@ func (j *Job) Signal(sig syscall.Signal) {
 	}
 }
 
-// SignalAll sends sig to everything that came from the command.
+// SignalAll sends sig to the command and to every process that came from it.
 func (j *Job) SignalAll(sig syscall.Signal) { j.targets().each(sig) }
 
-// Left returns the process ids of what is left of the job, and the names of
+// Left returns the processes of the job that still run: their ids and the names of
 // their programs.
 func (j *Job) Left() map[int]string { return j.targets().names() }
 
-// End ends the command and everything that came from it: TERM now, and KILL at
-// kill or when something arrives on hurry. It reports whether nothing is left.
+// End ends the command and every process that came from it. It sends TERM now. It
+// sends KILL at the time kill, or when INT, TERM or QUIT arrives on hurry. It reports
+// whether no process is left.
 func (j *Job) End(kill time.Time, hurry <-chan os.Signal) bool {
 	j.forced = true
 	j.mu.Lock()
@@ -118,8 +124,8 @@ func (j *Job) End(kill time.Time, hurry <-chan os.Signal) bool {
 	}
 }
 
-// Gone waits for the end of what End has left, and returns false when something
-// that should end us arrives on hurry.
+// Gone waits until the processes that survived End have ended. It returns false when
+// INT, TERM or QUIT arrives on hurry.
 func (j *Job) Gone(hurry <-chan os.Signal) bool {
 	for {
 		select {
@@ -137,7 +143,8 @@ func isEnding(sig os.Signal) bool {
 	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
 }
 
-// kill does not rely on the guard, which may be killed meanwhile.
+// kill sends KILL until no process is left, for at most lastWait. It does not rely on
+// the guard, which may be killed meanwhile.
 func (j *Job) kill() bool {
 	for end := time.Now().Add(lastWait); ; {
 		j.targets().each(syscall.SIGKILL)

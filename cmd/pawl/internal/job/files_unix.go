@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fork is ForkExec with descriptors that keep their numbers: a fixed number
-// such as 3 might be one that the caller of this program has opened for the
-// command. They can be inherited by any child for the moment; nothing else in
-// this process starts one.
+// fork is ForkExec for a child that inherits descriptors under the same numbers. A
+// fixed number such as 3 could collide with a file that pawl's caller has opened for
+// the command. During the call any child could inherit the descriptors, but nothing
+// else in this process starts a child.
 func fork(path string, args []string, attr *syscall.ProcAttr, inherit []int) (int, error) {
 	for _, fd := range inherit {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
@@ -27,8 +27,8 @@ func fork(path string, args []string, attr *syscall.ProcAttr, inherit []int) (in
 	return syscall.ForkExec(path, args, attr)
 }
 
-// duplicate returns a copy of a descriptor with a high number, or a lower one
-// where the limit (ulimit -n) does not allow that.
+// duplicate returns a copy of a descriptor. The copy's number is high, or lower if the
+// limit (ulimit -n) does not allow that.
 func duplicate(fd int) (n int, err error) {
 	for _, low := range []int{100, 10, 3} {
 		if n, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, low); err == nil {
@@ -38,8 +38,9 @@ func duplicate(fd int) (n int, err error) {
 	return 0, fmt.Errorf("file descriptor %d: %w", fd, err)
 }
 
-// shed lets go of what the guard has from the caller, but the lock: no pipe of the caller, no
-// file system.
+// shed makes the guard give up everything that it has inherited from the caller, except
+// the files that are the lock. It must not keep the caller's pipes open or its file systems
+// busy.
 func (w *watch) shed() {
 	for _, fd := range w.files {
 		syscall.CloseOnExec(fd)
@@ -52,9 +53,9 @@ func (w *watch) shed() {
 	_ = os.Chdir("/")
 }
 
-// closeFrom closes the descriptors from n on that this process was started
-// with. The descriptors of Go's runtime are marked to be closed on exec; what
-// has come through an exec is not.
+// closeFrom closes the inherited descriptors from n on. An inherited descriptor lacks
+// the close-on-exec mark. The descriptors of Go's runtime have the mark, so they stay
+// open.
 func closeFrom(n int) {
 	for _, fd := range descriptors() {
 		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); fd >= n && err == nil && flags&unix.FD_CLOEXEC == 0 {
@@ -63,7 +64,7 @@ func closeFrom(n int) {
 	}
 }
 
-// descriptors returns the numbers of the open files, or all that are usual.
+// descriptors returns the numbers of the open files, or 0 to 1023 if it cannot list them.
 func descriptors() (list []int) {
 	entries, err := os.ReadDir("/dev/fd")
 	for _, e := range entries {
@@ -77,7 +78,7 @@ func descriptors() (list []int) {
 	return list
 }
 
-// number returns f's descriptor without the side effects of Fd.
+// number returns f's descriptor, or -1. Unlike f.Fd, it does not change f.
 func number(f *os.File) int {
 	n := -1
 	if raw, err := f.SyscallConn(); err == nil {

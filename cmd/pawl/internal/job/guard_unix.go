@@ -14,21 +14,32 @@ import (
 	"time"
 )
 
-// guard is the wrapper's end of a guard process.
+// guard is what the wrapper knows of its guard process.
 //
-// The wrapper sends lines: "deadline N", in nanoseconds of now, 0 for none;
-// "stopping", when it has sent TERM itself; "done", the farewell. The guard sends:
-// "started PID"; "failed TEXT", when it cannot start the command; "stopped SIGNAL",
-// "exited CODE" and "killed SIGNAL" of the command; "empty", when nothing is left of it.
+// They send each other lines. The wrapper sends:
+//
+//	deadline N      when the command must be gone, in nanoseconds of now(); 0: never
+//	stopping        the wrapper has sent TERM itself
+//	done            the farewell: the guard ends
+//
+// The guard sends:
+//
+//	started PID     the command runs
+//	failed TEXT     the command cannot be started
+//	stopped SIGNAL  a signal has stopped the command
+//	exited CODE     the command has ended
+//	killed SIGNAL   a signal has ended the command
+//	empty           no process of the job is left
 type guard struct {
 	pid  int
 	w    *os.File
-	told chan struct{} // closed when all that it has told was heard
+	told chan struct{} // closed when all lines of the guard have been read
 	gone chan struct{} // closed when the process has been reaped
 }
 
-// startGuard starts the guard process, which starts the command. It gets what the command gets, and
-// closes it behind it.
+// startGuard starts the guard process, which starts the command. The guard inherits the
+// command's environment and files, and closes the files when the command has started (see
+// shed).
 func (j *Job) startGuard() error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -42,7 +53,7 @@ func (j *Job) startGuard() error {
 	}
 	defer tell.Close()
 	j.guard = &guard{w: w, told: make(chan struct{}), gone: make(chan struct{})}
-	j.guard.deadline(j.spec.Deadline) // before the command runs: the wrapper may be dead in the next moment
+	j.guard.deadline(j.spec.Deadline) // now, before the command runs: later the wrapper may be dead
 	if err = j.forkGuard(number(r), number(tell)); err != nil {
 		w.Close()
 		back.Close()
@@ -73,7 +84,7 @@ func (j *Job) forkGuard(r, tell int) error {
 	return err
 }
 
-// listen hears what the guard tells.
+// listen reads the lines of the guard until the guard closes the pipe.
 func (j *Job) listen(back *os.File) {
 	defer close(j.guard.told)
 	defer back.Close()
@@ -82,8 +93,8 @@ func (j *Job) listen(back *os.File) {
 	}
 }
 
-// wait waits for the end of the guard. If it is stopped alone it is continued: the
-// command's end would not be told.
+// wait waits for the end of the guard. If somebody stops the guard, wait continues it: a
+// stopped guard could not tell how the command ends.
 func (j *Job) wait() {
 	for {
 		var ws syscall.WaitStatus
@@ -101,8 +112,9 @@ func (j *Job) wait() {
 	}
 }
 
-// bereaved ends the job if the guard has ended and was not told to: without it nobody would end the
-// command if we were killed, or learn how the command ends. It may have started the command and not told us.
+// bereaved ends the job if the guard has ended without being told to. Without a guard nobody
+// would end the command if this process were killed, and nobody learns how the command ends.
+// The guard may have started the command without telling us.
 func (j *Job) bereaved() {
 	if j.isClosed() {
 		return
@@ -116,7 +128,7 @@ func (j *Job) bereaved() {
 	j.adopted = true
 	j.mu.Unlock()
 	if notChild(j.PID()) {
-		j.reaped.Store(true) // by a guard that did not live to tell
+		j.reaped.Store(true) // the guard reaped it, and died before it told us
 	}
 	j.targets().terminate()
 	grace := j.spec.Grace
@@ -127,14 +139,14 @@ func (j *Job) bereaved() {
 	}
 	for end := time.Now().Add(grace); !j.reap() && time.Now().Before(end); time.Sleep(pollInterval) {
 	}
-	for !j.targets().kill(lastWait, j.reap) && !j.isClosed() { // what cannot be ended keeps the lock
+	for !j.targets().kill(lastWait, j.reap) && !j.isClosed() { // while a process survives KILL, keep the lock
 	}
 	j.end(Status{}, errors.New("the guard process was killed, so pawl ended the command"))
 	closeOnce(j.empty)
 }
 
-// say sends a message. It does not wait for a guard that is stopped or dead:
-// the wrapper can do its work without.
+// say sends a line to the guard. If the guard is stopped or dead, say gives up after
+// 10 ms: the wrapper does its work without the guard.
 func (g *guard) say(format string, args ...any) {
 	_ = g.w.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	fmt.Fprintf(g.w, format+"\n", args...)
@@ -148,8 +160,9 @@ func (g *guard) deadline(t time.Time) {
 	g.say("deadline %d", now()+int64(time.Until(t)))
 }
 
-// done ends the guard and waits until it has gone: its files keep the lock, and
-// in a container whose first process reaps nobody it would be a zombie for ever.
+// done ends the guard and waits until it has been reaped, for two reasons: the guard's
+// files keep the lock, and in a container whose first process reaps nobody the guard
+// would stay a zombie for ever.
 func (g *guard) done() {
 	g.say("done")
 	g.w.Close()

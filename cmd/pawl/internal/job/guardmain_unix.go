@@ -18,26 +18,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch is what the guard knows.
+// watch is the state of a guard process.
 type watch struct {
 	targets
 	wrapper  int   // process id
-	pipe     int   // what the wrapper says
-	tell     int   // to the wrapper
-	files    []int // that are the lock
+	pipe     int   // descriptor from which to read the wrapper's lines
+	tell     int   // descriptor to which to write lines for the wrapper
+	files    []int // descriptors of the files that are the lock
 	grace    time.Duration
 	front    bool  // the command gets the terminal
-	ttou     bool  // TTOU has its default action in it
-	private  bool  // the files are the guard's alone
-	deadline int64 // 0: none
-	orphaned int64 // when the pipe closed, 0: it has not
-	termed   bool  // TERM has been sent, by us or by the wrapper
-	killed   bool
+	ttou     bool  // TTOU has its default action in the command
+	private  bool  // the command does not inherit files
+	deadline int64 // when the command must be gone, by now(); 0: never
+	orphaned int64 // when the pipe closed; 0: it is open
+	termed   bool  // the guard or the wrapper has sent TERM
+	killed   bool  // the guard has sent KILL
 	done     bool
-	nothing  atomic.Bool // is left of the command
+	nothing  atomic.Bool // no process of the job is left
 }
 
-// guardMain is the guard process. Arguments: what newWatch reads; the executable file, the command's words.
+// guardMain is the main function of the guard process. Its arguments are: the text that newWatch
+// parses, the executable file, the command's words.
 func guardMain(args []string) int {
 	if len(args) < 3 {
 		return 2
@@ -59,7 +60,7 @@ func guardMain(args []string) int {
 	return 0
 }
 
-// newWatch reads what Job.forkGuard writes.
+// newWatch parses the text that Job.forkGuard makes.
 func newWatch(text string) (*watch, error) {
 	w := &watch{targets: targets{reaped: new(atomic.Bool)}}
 	n, err := fmt.Sscan(text, &w.wrapper, &w.pipe, &w.tell, &w.grace, &w.front, &w.ttou, &w.private)
@@ -78,9 +79,9 @@ func newWatch(text string) (*watch, error) {
 	return w, nil
 }
 
-// keepOff makes signals harmless that people send to "all of pawl": the wrapper ends us. They are
-// caught and not ignored, so that they have their default effect in the command; what the caller
-// ignores stays ignored there.
+// keepOff makes the guard survive signals that people send to every pawl process: the wrapper
+// ends the guard. It catches the signals instead of ignoring them, because the command would
+// inherit ignored signals. Signals that the caller ignores stay ignored in the command.
 func keepOff() {
 	caught := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM} {
@@ -90,13 +91,14 @@ func keepOff() {
 	}
 }
 
-// say tells the wrapper, which may be dead.
+// say sends a line to the wrapper, which may be dead.
 func (w *watch) say(format string, args ...any) {
 	_, _ = unix.Write(w.tell, fmt.Appendf(nil, format+"\n", args...))
 }
 
-// reap waits for all children: the command, and what was left to us. When there is none, nothing
-// is left of the command: on Linux whatever comes from it would be our child, or below one.
+// reap waits for all children of the guard: the command, and the orphans that the guard has
+// adopted. When the guard has no child, no process of the job is left: on Linux each would be
+// a descendant of the guard.
 func (w *watch) reap() {
 	for {
 		var ws syscall.WaitStatus
@@ -105,7 +107,7 @@ func (w *watch) reap() {
 		case err == syscall.EINTR:
 			continue
 		case err != nil:
-			for groupExists(w.group) { // elsewhere
+			for groupExists(w.group) { // on other systems the guard adopts no orphans
 				time.Sleep(pollInterval)
 			}
 			w.nothing.Store(true)
@@ -124,10 +126,11 @@ func (w *watch) reap() {
 	}
 }
 
-// run does the guard's work. Everything that the wrapper has said is heard
-// before a deadline counts, and the clock is read before that: a guard that was
-// stopped finds an old deadline in its memory, and newer ones in the pipe. So
-// there is one thread of control, and no goroutine that may be late.
+// run is the main loop of the guard. In each round it reads the clock, then every
+// line that the wrapper has sent, and only then acts on the deadline. The order
+// matters for a guard that was stopped for a while: it remembers an old deadline, and
+// newer ones wait in the pipe. For the same reason one goroutine does all this; a
+// second one that reads the pipe could be late.
 func (w *watch) run() {
 	var line []byte
 	for !w.done {
@@ -147,8 +150,8 @@ func (w *watch) run() {
 	}
 }
 
-// wait waits for d, or until the pipe, if it is open, can be read. It may
-// return early, as signals, also those of Go's runtime, interrupt it.
+// wait waits for d, or until the open pipe is readable. It may return early: signals
+// interrupt it, also the signals of Go's runtime.
 func wait(pipe int, d time.Duration, closed bool) {
 	if closed {
 		time.Sleep(d)
@@ -170,7 +173,7 @@ func readable(pipe int) bool {
 	}
 }
 
-// hearAll hears the complete lines of b and returns the rest.
+// hearAll passes each complete line of b to hear and returns the rest.
 func (w *watch) hearAll(b []byte) (rest []byte) {
 	for {
 		line, rest, ok := bytes.Cut(b, []byte("\n"))
@@ -196,8 +199,8 @@ func (w *watch) hear(line string) {
 	}
 }
 
-// plan returns when TERM and KILL are due, 0 for never. While the wrapper
-// lives it comes first, and the guard's TERM only if it sleeps.
+// plan returns when TERM and KILL are due, 0 for never. A living wrapper sends TERM
+// earlier; the guard's TERM is for a wrapper that is stopped or hangs.
 func (w *watch) plan() (term, kill int64) {
 	if w.deadline != 0 {
 		kill = w.deadline - int64(Margin(w.grace))
@@ -212,8 +215,8 @@ func (w *watch) plan() (term, kill int64) {
 	return term, kill
 }
 
-// act does what is due at the time t, and ends the guard when nothing is left to
-// do.
+// act sends the signals that are due at the time t. It sets done when the guard has no
+// more work.
 func (w *watch) act(t int64) {
 	if w.done {
 		return
@@ -227,16 +230,16 @@ func (w *watch) act(t int64) {
 		w.kill(lastWait, w.nothing.Load)
 		w.killed = true
 	}
-	// What has survived KILL, as a process of another user does, still works
-	// under the lock.
+	// A process of another user survives KILL and still relies on the lock. While
+	// there is one, a guard that has the lock's files stays, and keeps the lock.
 	if w.orphaned != 0 && (w.killed && len(w.files) == 0 || w.nothing.Load()) {
 		w.done = true
 	}
 }
 
-// pause returns how long to wait for the next action, -1 for ever. It is never
-// long while there is one, because timers stand still while the machine sleeps
-// and deadlines do not.
+// pause returns how long to wait before the next action, -1 for ever. While an action
+// is due some day, the pause is at most about a second: timers stand still while the
+// machine sleeps, but deadlines go on.
 func (w *watch) pause() time.Duration {
 	if w.orphaned != 0 {
 		if w.killed {

@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// Ignored reports whether this process was started to ignore a signal, and the
-// command is to ignore it too. Package signal knows it of HUP and INT only. The
-// kernel knows it of the job control signals as well, as Go's runtime leaves
-// them alone; so the first call must be before one of them is caught. For all
-// others, such as TERM and QUIT, the runtime has forgotten it when main begins:
-// they have their default action in the command.
+// Ignored reports whether pawl's caller started this process with a signal ignored. The
+// command then ignores the signal too. Package signal knows this only for HUP and INT. For
+// the job control signals, the kernel still knows it, because Go's runtime leaves
+// them alone; so Ignored must be called once before the process catches one of them. For all
+// other signals, such as TERM and QUIT, the runtime has already replaced the setting when
+// main begins: they get their default action in the command.
 func Ignored(sig syscall.Signal) bool {
 	return signal.Ignored(sig) || initiallyIgnored()&(1<<(sig-1)) != 0
 }

@@ -9,5 +9,5 @@ import (
 	"syscall"
 )
 
-// Ignored reports whether this process was started to ignore a signal.
+// Ignored reports whether pawl's caller started this process with a signal ignored.
 func Ignored(sig syscall.Signal) bool { return signal.Ignored(sig) }

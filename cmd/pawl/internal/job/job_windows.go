@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Windows has neither process groups nor signals in this sense. There the
-// command alone is ended, at once, and there is no guard: if the wrapper is
-// killed, the command goes on.
+// Windows has no such process groups and signals. There End kills the command alone, at
+// once. There is no guard: if the wrapper is killed, the command goes on.
 
 // Job is a command that has been started.
 type Job struct {
@@ -41,13 +40,13 @@ func Start(spec *Spec) (*Job, error) {
 // PID returns the command's process id.
 func (j *Job) PID() int { return j.cmd.Process.Pid }
 
-// Stops never tells anything.
+// Stops returns nil: nothing stops a command.
 func (j *Job) Stops() <-chan syscall.Signal { return nil }
 
 // Ended is closed when the command has ended.
 func (j *Job) Ended() <-chan struct{} { return j.ended }
 
-// Empty is closed then as well: nobody knows what the command has started.
+// Empty is closed when the command has ended: the processes that it started are not known.
 func (j *Job) Empty() <-chan struct{} { return j.ended }
 
 // Status returns how the command has ended.
@@ -68,7 +67,7 @@ func (j *Job) Signal(syscall.Signal) {}
 // Suspend does nothing.
 func (j *Job) Suspend(syscall.Signal) bool { return false }
 
-// StopSelf does nothing: a console does not know it.
+// StopSelf does nothing: a console cannot stop processes.
 func StopSelf() {}
 
 // Resume does nothing.
@@ -101,11 +100,11 @@ func (j *Job) Gone(hurry <-chan os.Signal) bool {
 // Close does nothing.
 func (j *Job) Close() bool { return false }
 
-// Interrupt does nothing: the console has told everybody.
+// Interrupt does nothing: the console sends Ctrl-C to all its processes.
 func Interrupt(bool) {}
 
-// ExecError returns the exit code for a command that cannot be executed, what
-// to tell the user of it, and what to try.
+// ExecError returns the exit code for a command that cannot be executed, a text
+// for the user, and a hint what to try.
 func ExecError(name string, err error) (code int, text, hint string) {
 	if errors.Is(err, os.ErrNotExist) {
 		return NotFound, name, "check its spelling, and %PATH%"

@@ -22,27 +22,27 @@ type Job struct {
 	self   string    // the path of this program
 	tty    *terminal // nil without one
 	others []process // see targets
-	ttou   bool      // TTOU has its default effect in the command
-	front  bool      // the command was in the foreground when the terminal was taken back
+	ttou   bool      // TTOU has its default action in the command
+	front  bool      // the command was in the foreground when we took the terminal back
 	forced bool      // End was called
 
 	started chan struct{} // closed when pid is known
 	stops   chan syscall.Signal
 	ended   chan struct{} // closed when status, or err, is known
-	empty   chan struct{} // closed when nothing is left
-	reaped  atomic.Bool   // the command itself has been: see led
+	empty   chan struct{} // closed when no process of the job is left
+	reaped  atomic.Bool   // the command itself has been reaped: see led
 
 	mu      sync.Mutex
 	pid     int // of the command, and of its group
 	status  Status
 	err     error
 	guard   *guard
-	adopted bool // the guard is dead: the job's processes are our children now
+	adopted bool // the guard is dead: we have adopted the job's processes
 	closed  bool
 }
 
-// Start runs the command. Close it before the next one is started: on Linux the process
-// becomes the parent of what the command leaves behind.
+// Start runs the command. Close the job before you start the next one: on Linux this process
+// adopts the processes that the command leaves running.
 func Start(spec *Spec) (*Job, error) {
 	self, err := executable()
 	if err != nil {
@@ -54,8 +54,8 @@ func Start(spec *Spec) (*Job, error) {
 		started: make(chan struct{}), stops: make(chan syscall.Signal, 1),
 		ended: make(chan struct{}), empty: make(chan struct{}),
 	}
-	// Asked before it is ignored. Giving the terminal to another group, as one in the
-	// background, would stop us.
+	// We ignore TTOU, because it would stop us when we take the terminal back from the
+	// background. Ignored has to be called before that.
 	j.ttou = !Ignored(syscall.SIGTTOU)
 	if j.tty != nil {
 		signal.Ignore(syscall.SIGTTOU)
@@ -82,13 +82,13 @@ func (j *Job) PID() int {
 	return j.pid
 }
 
-// Stops tells of signals that have stopped the command.
+// Stops returns a channel for the signals that stop the command.
 func (j *Job) Stops() <-chan syscall.Signal { return j.stops }
 
 // Ended is closed when the command itself has ended.
 func (j *Job) Ended() <-chan struct{} { return j.ended }
 
-// Empty is closed when nothing is left of the command and of all that it has started.
+// Empty is closed when the command and every process that came from it have ended.
 func (j *Job) Empty() <-chan struct{} { return j.empty }
 
 // Status returns how the command has ended, or an error if nobody knows.
@@ -98,10 +98,10 @@ func (j *Job) Status() (Status, error) {
 	return j.status, j.err
 }
 
-// hear takes a message of the guard: see watch.
+// hear handles a line of the guard: see guard.
 func (j *Job) hear(line string) {
 	word, rest, _ := strings.Cut(line, " ")
-	n, _ := strconv.Atoi(rest) // of all but failed and empty
+	n, _ := strconv.Atoi(rest) // "failed" has a text instead, and "empty" has nothing
 	switch word {
 	case "started":
 		j.mu.Lock()
@@ -113,7 +113,7 @@ func (j *Job) hear(line string) {
 	case "stopped":
 		select {
 		case j.stops <- syscall.Signal(n):
-		default: // it has not looked at the last one yet
+		default: // the receiver has not read the last one yet
 		}
 	case "exited":
 		j.reaped.Store(true)
@@ -126,7 +126,7 @@ func (j *Job) hear(line string) {
 	}
 }
 
-// end notes how the command has ended. What is known first counts.
+// end notes how the command has ended. Only the first call counts.
 func (j *Job) end(status Status, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -138,7 +138,7 @@ func (j *Job) end(status Status, err error) {
 	}
 }
 
-// closeOnce closes a channel that one goroutine at a time closes.
+// closeOnce closes a channel unless it is closed. One goroutine at a time may call it for c.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
@@ -164,14 +164,14 @@ func (j *Job) Deadline(t time.Time) {
 // Retire takes the terminal back after the end of the command itself.
 func (j *Job) Retire() { j.front = j.tty.takeBack(j.PID()) || j.front }
 
-// Close ends the guard, without ending the command's processes, and takes the
-// terminal back. The command must have ended. It reports whether the command was
-// in the foreground and has died of INT, by Ctrl-C: then see Interrupt.
+// Close ends the guard and takes the terminal back. The command must have ended; other
+// processes of the job may go on. Close reports whether the command was in the
+// foreground and INT has ended it, as Ctrl-C does: then call Interrupt.
 func (j *Job) Close() (interrupted bool) {
 	j.Retire()
 	status, err := j.Status()
 	if status.Signal != 0 || j.forced || err != nil {
-		j.tty.restore() // the command had no time to
+		j.tty.restore() // the command had no time to restore the modes
 	}
 	j.tty.close()
 	j.mu.Lock()
@@ -181,13 +181,13 @@ func (j *Job) Close() (interrupted bool) {
 	return j.front && status.Signal == syscall.SIGINT
 }
 
-// Interrupt ends this process by INT, as Ctrl-C ends a command: shells go on
-// with the next command of a script if they only see an exit code.
+// Interrupt ends this process by INT, as Ctrl-C ends a command. If pawl ended with an
+// exit code instead, a shell would go on with the next command of its script.
 //
-// If the keyboard told the command alone, which was in the foreground, a script
-// that we are part of does not know, and some shells then go on all the same.
-// So the whole group is told. A foreground command that sends itself INT cannot
-// be told from Ctrl-C.
+// If the command alone was in the foreground, Ctrl-C reached the command and not the
+// script that runs pawl, and some shells then go on all the same. With group, Interrupt
+// therefore sends INT to our whole process group. A foreground command that sends INT to
+// itself looks like Ctrl-C here.
 func Interrupt(group bool) {
 	signal.Reset(syscall.SIGINT)
 	pid := os.Getpid()
@@ -195,5 +195,5 @@ func Interrupt(group bool) {
 		pid = 0
 	}
 	_ = syscall.Kill(pid, syscall.SIGINT)
-	time.Sleep(orphanWait) // until it takes effect, if it does
+	time.Sleep(orphanWait) // the signal needs a moment to take effect
 }

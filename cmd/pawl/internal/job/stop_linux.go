@@ -7,13 +7,13 @@ import (
 	"unsafe"
 )
 
-// defaultStop gives TSTP its default action until the function that it returns
-// is called. signal.Reset does not: for a signal that has once been caught, the
-// runtime's handler stays, and does nothing. STOP in its place would stop us
-// also where nobody can continue us.
+// defaultStop gives TSTP its default action until the caller calls restore.
+// signal.Reset cannot do that: once a signal has been caught, the runtime's handler
+// stays installed and does nothing. Sending STOP instead would stop us even where nobody
+// can continue us.
 func defaultStop() (restore func()) {
-	// Larger than the kernel's structure on any architecture. All zeros is the
-	// default action on all of them.
+	// std and old are larger than the kernel's structure on any architecture. All zeros
+	// mean the default action on each of them.
 	var std, old [64]byte
 	const sizeofMask = 8
 	action := func(set, get *[64]byte) syscall.Errno {

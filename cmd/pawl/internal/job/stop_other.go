@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// defaultStop stops us if TSTP is about to have no effect. The runtime's
-// handler for it cannot be removed here, see stop_linux.go, and STOP works
-// with it. Where nobody can continue us that is wrong, but there it is rare that
-// somebody types Ctrl-Z.
+// defaultStop stops us with STOP a moment later, because TSTP will have no effect: the
+// runtime's handler for TSTP cannot be removed here (see stop_linux.go). STOP is wrong
+// where nobody can continue us, but nobody is likely to type Ctrl-Z there.
 func defaultStop() (restore func()) {
 	go func() {
 		time.Sleep(orphanWait / 4)

@@ -14,27 +14,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans makes this process the parent of every descendant whose own
-// parent ends, in whatever group or session it is. So none gets lost.
+// adoptOrphans makes this process a subreaper: it becomes the parent of every
+// descendant whose own parent ends, in any group or session. So none gets lost.
 func adoptOrphans() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 }
 
-// setName sets what ps and top show of this process, which would be "exe".
+// setName sets the name that ps and top show for this process. Without it they show
+// "exe".
 func setName(name string) {
 	text := append([]byte(name), 0)
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&text[0])), 0, 0, 0)
 }
 
-// now is the time for deadlines between processes: nanoseconds since the
-// machine was started, including those in which it slept.
+// now is the clock for deadlines that processes exchange: nanoseconds since the machine
+// booted, including the time in which it slept.
 func now() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
 	return ts.Nano()
 }
 
-// process is what the kernel says of one.
+// process is what /proc says about a process.
 type process struct {
 	pid, parent, group int
 	stopped, dead      bool   // dead: a zombie
@@ -44,8 +45,8 @@ type process struct {
 
 func (p process) is(o process) bool { return p.pid == o.pid && p.began == o.began }
 
-// signal sends sig to the process, never to another that has got its number in
-// the meantime: the handle is taken before the second look.
+// signal sends sig to the process, and never to a later process with the same number:
+// it takes the handle first, and then checks that the number still names the same process.
 func (p process) signal(sig syscall.Signal) {
 	handle, err := os.FindProcess(p.pid)
 	if err != nil {
@@ -57,8 +58,9 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// led returns the group, or 0 when its leader has been reaped: once the last member has gone too, another
-// group may get its number, long before the job ends. The members descend from root, so each is found.
+// led returns the group, or 0 when its leader has been reaped. When the last member has ended as
+// well, another group may get the same number, long before the job ends. The members are still
+// found without the group, because they descend from root.
 func (t *targets) led() int {
 	if t.reaped != nil && t.reaped.Load() {
 		return 0
@@ -66,11 +68,11 @@ func (t *targets) led() int {
 	return t.group
 }
 
-// strays returns the living processes of the job that have left the group.
+// strays returns the living processes of the job that are not in the group.
 func (t *targets) strays() []process { return t.find(t.isStray) }
 
-// wake continues what has been stopped, and nothing else: to a running editor
-// CONT means to set up the terminal again.
+// wake sends CONT to the stopped processes only: an editor that runs takes CONT as the
+// signal to set up the terminal again.
 func (t *targets) wake() {
 	for _, p := range t.find(func(p process, all map[int]process) bool {
 		return p.stopped && t.member(p, all)
@@ -98,7 +100,8 @@ func (t *targets) isStray(p process, all map[int]process) bool {
 }
 
 func (t *targets) descends(p process, all map[int]process) bool {
-	// Bounded: the pieces were not read in one moment, and might form a ring.
+	// The loop is bounded: the entries of all were not read in one moment, so the
+	// parents may form a ring.
 	for range len(all) {
 		if slices.ContainsFunc(t.others, p.is) {
 			return false
@@ -114,7 +117,7 @@ func (t *targets) descends(p process, all map[int]process) bool {
 	return false
 }
 
-// member reports whether a process belongs to the job, in its group or not.
+// member reports whether a process belongs to the job, in the group or outside it.
 func (t *targets) member(p process, all map[int]process) bool {
 	return t.leads(p) || t.isStray(p, all)
 }
@@ -130,8 +133,8 @@ func (t *targets) names() map[int]string {
 	return names
 }
 
-// children returns the children of a process that has started none of its own
-// since the exec: the children of its first thread.
+// children returns the children of a process that has started no child since its last
+// exec. Those belong to its first thread.
 func children(parent int) (found []process) {
 	if list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent)); err == nil {
 		for _, word := range strings.Fields(string(list)) {

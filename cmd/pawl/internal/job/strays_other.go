@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Only Linux lets a process adopt its descendants. Elsewhere a process that
-// leaves the command's group is not found.
+// Only Linux lets a process adopt its descendants. On other systems the job is the
+// command's process group, and a process that leaves the group is lost.
 func adoptOrphans() {}
 
 func setName(string) {}
@@ -23,13 +23,15 @@ func children(int) []process { return nil }
 
 func (*targets) strays() []process { return nil }
 
-// led returns the group: without it the processes of the job are not found.
+// led returns the group, also when its leader has been reaped: the processes of the job
+// can only be found by their group.
 func (t *targets) led() int { return t.group }
 
-// notChild is never sure.
+// notChild returns false: it cannot be certain here.
 func notChild(int) bool { return false }
 
-// reap reports whether nothing is left of the job. Its processes are not our children here.
+// reap reports whether the group has no process left. The job's processes are not our children
+// here, so it reaps none.
 func (j *Job) reap() bool { return !groupExists(j.PID()) }
 
 func (t *targets) names() map[int]string {
@@ -39,11 +41,10 @@ func (t *targets) names() map[int]string {
 	return map[int]string{t.group: "its process group"}
 }
 
-// wake continues all, as it cannot be seen what has been stopped.
+// wake sends CONT to all processes, because it cannot tell which are stopped.
 func (t *targets) wake() { t.each(syscall.SIGCONT) }
 
-// now is the time for deadlines between processes. The wall clock is the one
-// that they share and that goes on while the machine sleeps; a step of it
-// makes the guard act early or late, and only matters when the wrapper is
-// dead or stopped.
+// now is the clock for deadlines that processes exchange: the wall clock, which all
+// processes share and which goes on while the machine sleeps. If somebody sets the clock,
+// the guard acts early or late. That only matters when the wrapper is dead or stopped.
 func now() int64 { return time.Now().UnixNano() }

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Suspend does what a stop of the command asks for: it gives the command the
-// terminal, if that is what it stopped for and we have it; otherwise it stops
-// our own process group, so that the shell gets the terminal, and returns when
-// it is continued. It reports whether the command is to be resumed.
+// Suspend reacts when the signal sig has stopped the command, and reports whether to
+// resume the command. If the command stopped because it needs the terminal, and our group
+// has the terminal, Resume will give it to the command. Otherwise Suspend stops our own process group, so
+// that the shell gets the terminal, and returns when the group is continued.
 //
-// STOP does not come from the keyboard: its sender continues the command in the
-// same way.
+// STOP does not come from the keyboard. Suspend leaves the command stopped, because the
+// sender of STOP will also send CONT.
 func (j *Job) Suspend(sig syscall.Signal) bool {
 	if j.tty == nil || sig == syscall.SIGSTOP {
 		return false
@@ -33,27 +33,28 @@ func (j *Job) Suspend(sig syscall.Signal) bool {
 	return true
 }
 
-// StopSelf stops our whole process group, as the keyboard does, and returns when we are continued: a script that
-// waits for us is what the shell knows as the job.
+// StopSelf stops our whole process group, as Ctrl-Z does, and returns when we are continued. The
+// whole group has to stop, because it may contain a script that waits for us, and the shell waits
+// for the script.
 func StopSelf() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
 	defer defaultStop()()
-	_ = syscall.Kill(0, syscall.SIGTSTP) // which may come after this has returned
+	_ = syscall.Kill(0, syscall.SIGTSTP) // the signal may arrive after Kill has returned
 	select {
 	case <-continued:
 	case <-time.After(orphanWait):
 	}
 }
 
-// orphanWait is how long to wait for our own stop. Where nobody could continue
-// us, because we are the first process of a terminal's session, the kernel does
-// not stop us, and the command goes on at once.
+// orphanWait is how long to wait for our own stop to take effect. If we are the first
+// process of a terminal's session, nobody could continue us. Then the kernel does not
+// stop us, and the command goes on after orphanWait.
 const orphanWait = 200 * time.Millisecond
 
-// Resume continues the command, in the foreground if we are there and it is to
-// have the terminal.
+// Resume continues the command. If we are in the foreground and the command is to have
+// the terminal, Resume gives it the terminal first.
 func (j *Job) Resume() {
 	if j.tty.handOver() {
 		j.tty.give(j.pid)

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling terminal. A nil one does nothing.
+// terminal is the controlling terminal. The methods of a nil terminal do nothing.
 //
-// With the terminal on stdin and stdout, the command gets it at once, and the
-// keyboard's signals reach the command alone. Otherwise we may be part of a
-// pipeline, such as "pawl run x -- make | less", whose other members need the
-// terminal as well; then the keyboard's signals reach us, and we forward them, and
-// the command gets the terminal when it first asks for it (TTIN, TTOU).
+// If stdin and stdout are the terminal, the command gets the terminal at once, and
+// the keyboard's signals reach the command alone. Otherwise we may be part of a
+// pipeline, such as "pawl run x -- make | less", and its other members need the
+// terminal as well. Then the keyboard's signals reach us, and we forward them. The
+// command gets the terminal when it first needs it and stops with TTIN or TTOU.
 type terminal struct {
 	fd     int
 	own    int  // our process group
@@ -56,9 +56,10 @@ func (t *terminal) give(group int) {
 	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
 }
 
-// takeBack makes our group the foreground group again, if the given group is
-// it, or one that has died: a shell that the command was. If it is another,
-// the user's shell has taken the terminal, and keeps it.
+// takeBack makes our group the foreground group again and reports whether it did. It
+// takes the terminal from the given group, and from a group that no longer exists: a
+// command that is a shell may have left the terminal to one. It leaves the terminal to
+// any other group: the user's shell has taken the terminal.
 func (t *terminal) takeBack(group int) bool {
 	if t == nil {
 		return false
@@ -71,7 +72,8 @@ func (t *terminal) takeBack(group int) bool {
 	return true
 }
 
-// restore sets the terminal's modes as they were, if the terminal is ours.
+// restore sets the terminal's modes to those that openTerminal read, if our group is in the
+// foreground.
 func (t *terminal) restore() {
 	if t.mine() && t.modes != nil {
 		_ = unix.IoctlSetTermios(t.fd, setModes, t.modes)
