@@ -17,35 +17,37 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// call is one request for a lease, with all that is sent, in one allocation.
+// call is one request for a lease. It holds the keys and arguments of the script too, so that a request needs one
+// allocation.
 type call struct {
 	s    *store
 	req  *driver.Request
 	key  string
 	h    handle
-	keys [5]string // of acquire
+	keys [5]string // of acquire.lua
 	args [9]string
 
-	from conn.Session // over which messages about the lock came before the request was sent
-	main conn.Session // and those to this client about a lease that it may keep
+	// The sessions at the time when the request was sent; zero if they are not needed, or there was none.
+	from conn.Session // delivers messages to a waiter for this lock
+	main conn.Session // delivers messages to this client, such as that others want a lease that it keeps
 }
 
-// handle is what later requests for the lease repeat: the text under which it waits in the queue or shares the lock, and
-// its place in the queue.
+// handle is what later requests for the lease repeat. kind and record are parts of the attempt, the text that stands
+// for the lease in the queue and in a shared lock; see attemptText. place is the score of the attempt in the queue.
 type handle struct{ kind, record, place string }
 
-// session says how messages about a lock arrive: over one subscription, from its opening to its end, from one run of a
-// server. Other servers may deliver these messages too, as replicas in a cluster do.
+// session is a conn.Session with the run of the server that sends the messages. Another server may deliver them, such
+// as a replica in a cluster.
 type session struct {
 	at  conn.Session
 	run string
 }
 
-// Codes that the scripts that grant return besides 1 and 0.
+// Codes that acquire.lua and downgrade.lua return, besides 1 (granted) and 0 (not granted).
 const (
-	closedNow  = -2
-	ended      = -3
-	otherSlots = -4
+	closedNow  = -2 // the server is in quarantine
+	ended      = -3 // there is a tombstone for the lease
+	otherSlots = -4 // the holders have agreed on another number of slots
 )
 
 var errEnded = fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain)
@@ -73,7 +75,8 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	if fail == nil {
 		return c.answer(reply, since, by)
 	}
-	// Too few replicas have the lease. A waiter asks again; a caller that does not wait gives it back at once.
+	// The server has granted the lease, but too few replicas have it. A waiter asks again. A caller that does not wait
+	// gives the lease back at once, and so does a waiter if the failure is lasting.
 	if behind := new(conn.Behind); errors.As(fail.Err, &behind) && (!req.Queue || fail.Lasting) {
 		if _, err := s.End(ctx, c.ref(), driver.End{Unsure: true}); err == nil {
 			fail = &driver.Failure{Err: conn.Unavailable(behind), Lasting: fail.Lasting}
@@ -82,7 +85,7 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	return driver.Answer{Handle: c.handle()}, fail
 }
 
-// handle returns a copy, as the call is larger.
+// handle returns a copy, so that the Answer does not keep the whole call in memory.
 func (c *call) handle() *handle {
 	h := c.h
 	return &h
@@ -92,8 +95,8 @@ func (c *call) ref() driver.Ref {
 	return driver.Ref{Name: c.req.Name, Lease: c.req.Lease, Shared: c.req.Shared, Slots: c.req.Slots, Handle: c.handle()}
 }
 
-// listening notes the sessions before the request is sent. It returns a failure if the server refuses a subscription for
-// good: a waiter would hear nothing.
+// listening records the sessions before the request is sent. It returns a failure if the server refuses a waiter's
+// subscription for good, since the waiter would hear nothing.
 func (c *call) listening(ctx context.Context) *driver.Failure {
 	if c.req.Keeps {
 		c.main = c.s.server.Listening(c.key)
@@ -110,7 +113,7 @@ func (c *call) listening(ctx context.Context) *driver.Failure {
 	return nil
 }
 
-// answer reads what acquire has returned.
+// answer reads the reply of acquire.lua.
 func (c *call) answer(reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source) (driver.Answer, error) {
 	ans := driver.Answer{Since: since, Clock: clockOf(by, since, reply)}
 	switch code := epoch.Code(reply); {
@@ -134,7 +137,7 @@ func (c *call) answer(reply []rueidis.RedisMessage, since driver.Instant, by epo
 	return ans, nil
 }
 
-// granted completes the answer that grants the lock. An exclusive lease needs no handle.
+// granted completes an answer that grants the lock. An exclusive lease needs no handle.
 func (c *call) granted(ans driver.Answer, token rueidis.RedisMessage) (driver.Answer, error) {
 	if c.h.kind != exclusive {
 		ans.Handle = c.handle()
@@ -144,13 +147,14 @@ func (c *call) granted(ans driver.Answer, token rueidis.RedisMessage) (driver.An
 		return driver.Answer{Handle: c.handle()}, garbled(fmt.Errorf("token: %w", err))
 	}
 	if c.main != (conn.Session{}) && c.main == c.s.server.Listening(c.key) {
-		ans.Session = c.main // what others want is heard
+		ans.Session = c.main // the client can keep the lease, since it hears when others want it
 	}
 	ans.Granted = true
 	return ans, nil
 }
 
-// refused completes the answer that does not grant it: {0, value, pttl, rank, place, closed, sharers, time}.
+// refused completes an answer that does not grant the lock. The reply is {0, value, pttl, rank, place, closed,
+// sharers, time}.
 func (c *call) refused(ans *driver.Answer, reply []rueidis.RedisMessage) {
 	value, _ := reply[1].ToString()
 	pttl, _ := reply[2].AsInt64()
@@ -171,8 +175,8 @@ func (c *call) refused(ans *driver.Answer, reply []rueidis.RedisMessage) {
 	}
 }
 
-// untilFree returns when a lock ends if nobody renews it, by the PTTL of its key; negative if it has no end.
-// The key still exists in its last millisecond.
+// untilFree returns how long a lock lasts if nobody renews it, given the PTTL of its key. It is negative if the key has
+// no TTL. It adds a millisecond, since PTTL is 0 in the last millisecond of a key.
 func untilFree(pttl int64) time.Duration {
 	switch pttl {
 	case noEnd:
@@ -183,17 +187,17 @@ func untilFree(pttl int64) time.Duration {
 	return time.Duration(pttl+1) * time.Millisecond
 }
 
-// What PTTL says.
+// Results of PTTL.
 const (
-	noEnd = -1 // of a key without a TTL: another library's
-	noKey = -2 // if there is none
+	noEnd = -1 // the key has no TTL: another library has written it
+	noKey = -2 // the key does not exist
 )
 
 func garbled(err error) *driver.Failure {
 	return &driver.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
 }
 
-// clockOf reads the server's time, with which a reply ends.
+// clockOf reads the server's time, which is the last element of a reply.
 func clockOf(by epoch.Source, sent driver.Instant, reply []rueidis.RedisMessage) driver.Clock {
 	micros, err := reply[len(reply)-1].AsInt64()
 	if err != nil {
@@ -202,7 +206,7 @@ func clockOf(by epoch.Source, sent driver.Instant, reply []rueidis.RedisMessage)
 	return driver.Clock{Server: by.Addr, Sent: sent, At: time.Duration(micros) * time.Microsecond}
 }
 
-// replace asks for a shared lease in the place of an exclusive one.
+// replace turns an exclusive lease into a shared one, by downgrade.lua.
 func (c *call) replace(ctx context.Context) (driver.Answer, error) {
 	s, req := c.s, c.req
 	reply, since, by, fail := s.server.Run(ctx, downgradeScript, c.keys[:],

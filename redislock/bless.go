@@ -12,24 +12,24 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// Bless declares that nobody holds a lease that the server at url may have forgotten.
-// It ends the quarantine after a restart or FLUSHALL, or of a new server. After a
-// crash, call it only when every holder has ended or was stopped. If opts or the URL
-// name a MaxTTL, it becomes the store's. Bless returns the errors of Open. With
-// Efficiency there is no quarantine, and Bless returns an error.
+// Bless ends the quarantine of the server at url. The caller declares that nobody holds
+// a lease that the server may have forgotten. Use it for a new server, and after a
+// restart or FLUSHALL. After a crash, first make sure that every holder has ended. If
+// opts or the URL set a MaxTTL, it becomes the MaxTTL of the store. Bless returns the
+// errors of Open. With Efficiency there is no quarantine, and Bless returns an error.
 func Bless(ctx context.Context, url string, opts *Options) error {
 	return change(ctx, "bless", url, opts, func(s *store) error { return s.server.Bless(ctx) })
 }
 
-// SetMaxTTL changes MaxTTL of the store at url for all its clients. It can be used at
-// any time: running clients adopt the new one with their next lease. A longer MaxTTL
-// takes effect at once. A shorter one takes effect for new leases and for renewals;
-// after a loss of data the quarantine still lasts until the last lease with the longer
-// one must have ended.
+// SetMaxTTL changes the MaxTTL of the store at url for all clients. Call it at any
+// time: running clients adopt the new MaxTTL with their next lease. A longer MaxTTL
+// takes effect at once. A shorter one takes effect for new leases and for renewals.
+// But leases with the longer one may still run, so a quarantine after a loss of data
+// also waits for these.
 //
-// Before you raise it, give all clients the new MaxTTL, since a client with a shorter
-// one is refused when it starts. After you have lowered it, change the clients when you
-// like. SetMaxTTL returns the errors of Open.
+// Before you raise MaxTTL, configure the new value in all clients: the store refuses a
+// client that starts with a shorter one. After you have lowered it, change the clients
+// at any time. SetMaxTTL returns the errors of Open.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
 	url, err := conn.WithMaxTTL(url, maxTTL)
 	if err != nil {

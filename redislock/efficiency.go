@@ -20,8 +20,9 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// efficient is the wire for locks whose second holder does no harm: SET NX PX, and scripts that compare first. They are not
-// bound to a run of a server, so a lock that the server has forgotten is granted again at once. Waiters poll.
+// efficient is the store for Mode Efficiency. It locks with SET NX PX, and renews and releases with scripts that compare
+// the lease first. The scripts work on any run of a server, so a server that has forgotten a lock grants it again at once.
+// Waiters poll.
 type efficient struct{ *store }
 
 var (
@@ -33,7 +34,7 @@ var (
 	keepEfficient, breakEfficient = newUnbound(keepEfficientLua), newUnbound(breakEfficientLua)
 )
 
-// unbound is a script that is the same for all runs of all servers.
+// unbound is a script whose text does not depend on the run of the server.
 type unbound struct{ text, sha string }
 
 func newUnbound(text string) *unbound {
@@ -69,11 +70,12 @@ func (e efficient) Caps() driver.Caps {
 	return driver.Caps{Guarantees: driver.Guarantees{CrossHost: true, Expiry: true}, Shows: true, LongerTTL: true}
 }
 
-// Hear implements driver.Store: there are no events.
+// Hear implements driver.Store. Efficiency has no events.
 func (e efficient) Hear(name string) (<-chan struct{}, func()) { return driver.Basic{}.Hear(name) }
 
-// Ask implements driver.Store. It overtakes waiters. If the lock is held, the holder may be an earlier request for the same
-// lease whose answer was lost: the script that renews finds that out, or else returns the holder.
+// Ask implements driver.Store. It overtakes waiters. If SET NX finds the lock held, an earlier request for the same lease
+// may have succeeded and its answer may have been lost. So Ask then runs the script that renews, which renews in that
+// case, and otherwise returns the holder.
 func (e efficient) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	if fail := e.check(req); fail != nil {
 		return driver.Answer{}, fail
@@ -104,8 +106,8 @@ func (e efficient) Ask(ctx context.Context, req *driver.Request) (driver.Answer,
 	return ans, nil
 }
 
-// held is heldBy, and adds the holders of a lock that several hold together. It ignores an error of that, as not every user
-// may ask.
+// held is heldBy, and also finds the holders of a lock that several leases hold together. It ignores errors of that
+// request, since some users lack the right to it.
 func (e efficient) held(ctx context.Context, name string, reply []rueidis.RedisMessage) error {
 	err := heldBy(name, reply)
 	if len(reply) == 3 && errors.Is(err, driver.ErrReleased) {
@@ -134,8 +136,8 @@ func (e efficient) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (
 	return driver.Renewal{}, storekit.HowLost(e.broken(ctx, key, l.Lease))
 }
 
-// broken asks who has broken a lease. The lease has certainly ended, so it does not wait long for the answer; and not every
-// user may ask.
+// broken asks who has broken a lease. The lease has certainly ended, so broken waits for a second at most. It ignores
+// errors, since some users lack the right to ask.
 func (e efficient) broken(ctx context.Context, key, lease string) (news string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -152,7 +154,8 @@ func (e efficient) broken(ctx context.Context, key, lease string) (news string) 
 	return news
 }
 
-// End implements driver.Store. It is sent behind the request that it undoes, on the same connection unless that was lost.
+// End implements driver.Store. It follows the request for the lease on the same connection, so the server executes it
+// last. If that connection is lost, the order is not certain; see Efficiency.
 func (e efficient) End(ctx context.Context, l driver.Ref, _ driver.End) (found bool, err error) {
 	reply, _, fail := e.run(ctx, keepEfficient, []string{e.layout.Lock(l.Name)}, l.Lease, "0")
 	if fail != nil {
@@ -161,7 +164,7 @@ func (e efficient) End(ctx context.Context, l driver.Ref, _ driver.End) (found b
 	return epoch.Code(reply) == 1, nil
 }
 
-// Break implements driver.Store. A holder with Efficiency learns of it when it renews.
+// Break implements driver.Store. A holder with Efficiency notices it at the next renewal.
 func (e efficient) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	if err := e.checkName(name); err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// Examine implements driver.Store: all masters of a cluster at the same time, then the keys of each.
+// Examine implements driver.Store. It examines all masters of a cluster at the same time, then the keys of one after the
+// other.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	servers, err := s.server.Servers(ctx)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// mostForeign is how many keys are reported. If there are more, the prefix is wrong.
+// mostForeign is how many foreign keys of a server are reported. If there are more, another program uses the prefix.
 const mostForeign = 20
 
-// foreignKeys looks for keys under our names that block a lock, for ever or until they expire. Another program, or
-// somebody by hand, has made them.
+// foreignKeys reports keys that block a lock, and that another program or a person has written. Such a key blocks its
+// lock until it expires, or for ever if it has no TTL.
 func (s *store) foreignKeys(ctx context.Context, srv *epoch.Server) []driver.Finding {
 	var found []driver.Finding
 	for _, pattern := range append(s.layout.Patterns("", queueSuffix), s.prefix+"token:*") {
@@ -47,6 +47,7 @@ func (s *store) foreignKeys(ctx context.Context, srv *epoch.Server) []driver.Fin
 
 var errEnough = errors.New("enough keys")
 
+// foreignAmong returns the findings about some keys.
 func (s *store) foreignAmong(ctx context.Context, srv *epoch.Server, keys []string) (found []driver.Finding, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -83,21 +84,21 @@ func (s *store) foreignAmong(ctx context.Context, srv *epoch.Server, keys []stri
 	return found, nil
 }
 
-// content is what a key has.
+// content is the content of a key.
 type content struct {
-	value     string
-	text, set bool   // it is a string, or a sorted set
-	first     string // of the set
-	ends      bool   // it has a TTL
+	value     string // the value of a string
+	text, set bool   // it is a string; it is a sorted set
+	first     string // the first member of a sorted set
+	ends      bool   // the key has a TTL
 }
 
-// ours reports whether the content is a queue, or leases that share a lock.
+// ours reports whether the content is a queue, or a lock that several leases hold together.
 func (has content) ours() bool {
 	_, kind, _ := parseAttempt(has.first)
 	return has.set && kind != ""
 }
 
-// wrong says what is wrong with a key, or nothing.
+// wrong describes what is wrong with a key. It returns "" for a key that blocks nothing.
 func (s *store) wrong(key string, has content) string {
 	if queueOf, isQueue := s.layout.NameBeside(key, queueSuffix); isQueue {
 		if has.ours() {
@@ -114,6 +115,7 @@ func (s *store) wrong(key string, has content) string {
 	return ""
 }
 
+// wrongLock is wrong for the key of a lock. With a Pattern any type of key may be another library's lock.
 func (s *store) wrongLock(name string, has content) string {
 	known := has.text || has.ours() || s.layout.Pattern != ""
 	switch {
@@ -125,11 +127,11 @@ func (s *store) wrongLock(name string, has content) string {
 	return ""
 }
 
-// deleteCommand is for a shell. It has no password.
+// deleteCommand returns the shell command that deletes a key. It contains no password.
 func deleteCommand(srv *epoch.Server, key string) string {
 	cli := "redis-cli"
-	u, err := url.Parse(srv.Addr)          // or an address
-	for addr := range srv.Client.Nodes() { // the master, where the URL has sentinels
+	u, err := url.Parse(srv.Addr)          // Addr is a URL, or host:port in a cluster
+	for addr := range srv.Client.Nodes() { // one address: that of the server, or of the master that sentinels name
 		if host, port, err := net.SplitHostPort(addr); err == nil {
 			cli += " -h " + storekit.ShellQuote(host) + " -p " + port
 		} else {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// hear acts on one message.
+// hear turns one message into an event.
 func (s *store) hear(from conn.Session, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	lease, rest, _ := strings.Cut(rest, " ")
@@ -42,10 +42,10 @@ func (s *store) hear(from conn.Session, message string) {
 	s.events.Put(e)
 }
 
-// unguarded is the run of a server that does not say which it is. Its messages only make waiters look.
+// unguarded stands for the run in a message of a server without a usable run_id. Such a message only makes waiters look.
 const unguarded = "-"
 
-// readTerms reads the terms of a lock that is handed over: token, server time in microseconds, claim in ms, run, reserved
+// readTerms reads the terms of a hand-off: token, server time in microseconds, claim in ms, run, number of reserved
 // tokens, and whether others wait. It ignores further fields. It returns the run, or unguarded if a term cannot be read.
 func readTerms(e *driver.Event, terms string) (run string) {
 	f := strings.Fields(terms)

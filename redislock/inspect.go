@@ -27,10 +27,10 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 	return infos[0], nil
 }
 
-const batch = 250 // names asked for at a time
+const batch = 250 // names for which look asks at a time
 
-// List implements driver.Store. It goes through all keys of the server, a thousand
-// at a time. So it does not hold up other requests, and takes long on a full server.
+// List implements driver.Store. It scans all keys of the server, a thousand at a time.
+// So it does not hold up other requests, but takes long if the server has many keys.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
 	names, err := s.scan(ctx, prefix)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *store) scanServer(ctx context.Context, srv *epoch.Server, prefix string
 	return nil
 }
 
-// scan calls f with the keys of a server that match a pattern, some at a time, until f returns an error.
+// scan calls f with each page of the keys of a server that match a pattern, until f returns an error.
 func scan(ctx context.Context, srv *epoch.Server, pattern string, f func(keys []string) error) error {
 	for cursor := uint64(0); ; {
 		page, err := srv.Do(ctx, srv.Client.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
@@ -100,7 +100,7 @@ func scan(ctx context.Context, srv *epoch.Server, pattern string, f func(keys []
 	}
 }
 
-// look describes names.
+// look returns the holders and waiters of names.
 func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error) {
 	keys := make([]string, len(names))
 	for i, name := range names {
@@ -117,7 +117,8 @@ func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error
 	infos := make([]*driver.Info, len(names))
 	for i, name := range names {
 		if r := replies[i]; isWrongType(r[0].Error()) && isWrongType(r[3].Error()) {
-			// The lock of another library, as Redisson's hash, unless it was handed over between the two commands.
+			// GET and ZRANGE have both refused the type. Either another library locks with another type, as Redisson
+			// does with a hash; or the lock changed its type between the two commands. A second look tells.
 			again, err := s.read(ctx, keys[i:i+1])
 			if err != nil {
 				return nil, readError(ctx, err)
@@ -161,7 +162,7 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (*driver.Info
 		info.Token = max(info.Token, h.Token)
 	}
 	queue, err := r[2].AsZScores()
-	if isWrongType(err) { // another program's
+	if isWrongType(err) { // another program has written the key of the queue
 		info.Holders = append(info.Holders, parseHeld("?", -1, now))
 		return info, nil
 	}
@@ -201,7 +202,7 @@ func readHolders(r []rueidis.RedisResult, now time.Time) ([]driver.Held, error) 
 	return nil, conn.Lacking(errShared, "zrange")
 }
 
-// Describe implements driver.Store. Of a cluster it looks at some hash slots of each master.
+// Describe implements driver.Store. In a cluster it asks each master about some of its hash slots.
 func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	is, err := s.server.State(ctx)
 	if err != nil {
@@ -232,8 +233,8 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	return heldBy(name, reply)
 }
 
-// heldBy returns the error of a script that was run for a lease which does not hold the lock: by what it has returned,
-// another one does, or none.
+// heldBy returns the error for a lease that does not hold its lock, given the reply of the script: a HeldError with
+// the present holders, or ErrReleased if there are none.
 func heldBy(name string, reply []rueidis.RedisMessage) error {
 	if len(reply) < 3 {
 		return driver.ErrReleased

@@ -12,17 +12,17 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
-// Names of what is in the store; docs/redis-protocol.md is the contract with
-// clients in other languages.
+// Suffixes of the keys beside a lock. Clients in other languages use them too; see
+// docs/redis-protocol.md.
 const (
 	queueSuffix  = ":queue"
 	brokenSuffix = ":broken"
-	endedSuffix  = ":ended:" // and the lease
+	endedSuffix  = ":ended:" // followed by the lease
 )
 
-// splitGrant splits what follows the lease in a message that hands over a lock: its key and
-// the terms. Without a pattern the key ends with a brace, and no term contains one. With
-// one the terms are six words.
+// splitGrant splits the end of a hand-off message into the key of the lock and the terms.
+// Without a pattern the key ends with a brace, and terms contain no brace. With a pattern
+// the terms are the last six words.
 func splitGrant(layout *keys.Layout, rest string) (lock, terms string) {
 	if layout.Pattern == "" {
 		i := strings.LastIndexByte(rest, '}') + 1
@@ -35,8 +35,8 @@ func splitGrant(layout *keys.Layout, rest string) (lock, terms string) {
 	return rest[:i], rest[i:]
 }
 
-// parseHeld reads the value of a lock: lease, client, token, microseconds since
-// 1970 at the grant, record. Anything else is the lock of another library.
+// parseHeld reads the value of a lock: lease, client, token, time of the grant in
+// microseconds since 1970, record. A value of another form is another library's.
 func parseHeld(value string, pttl int64, now time.Time) driver.Held {
 	h := driver.Held{Lease: value}
 	if f := strings.SplitN(value, " ", 5); len(f) == 5 {
@@ -56,8 +56,8 @@ func parseHeld(value string, pttl int64, now time.Time) driver.Held {
 	return h
 }
 
-// parseWaiter reads a member of the queue. Its score is the time in microseconds at
-// which it came.
+// parseWaiter reads a member of the queue. Its score is its time of arrival in
+// microseconds since 1970.
 func parseWaiter(attempt string, score float64) driver.Waiter {
 	lease, kind, r := parseAttempt(attempt)
 	return driver.Waiter{

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// The kinds of lease as they are in the store; the kind of a slot is the number of
-// slots.
+// The kinds of a lease, as the store writes them. The kind of a lease on a slot is the
+// number of slots, in decimal digits.
 const (
 	exclusive = "exclusive"
 	shared    = "shared"
@@ -37,13 +37,13 @@ func slotsOf(kind string) int {
 	return n
 }
 
-// attemptText is an attempt as it is in the queue, and among the leases that hold a
-// lock together.
+// attemptText returns an attempt: the text that stands for a lease in the queue, and in
+// the sorted set of a lock that several leases hold together.
 func attemptText(lease, client, kind, record string) string {
 	return lease + " " + client + " " + kind + " " + record
 }
 
-// parseAttempt reads what attemptText has made.
+// parseAttempt splits an attempt. If s is no attempt, kind is empty.
 func parseAttempt(s string) (lease, kind string, r storekit.Record) {
 	f := strings.SplitN(s, " ", 4)
 	if len(f) < 4 {
@@ -52,13 +52,13 @@ func parseAttempt(s string) (lease, kind string, r storekit.Record) {
 	return f[0], f[2], storekit.ReadRecord(f[3])
 }
 
-// A lock that several hold together is a sorted set, with two members for each lease: the
-// attempt, with the end of the lease in microseconds since 1970, and the same
-// behind tokenMark, with the token as a negative number.
+// A lock that several leases hold together is a sorted set. Each lease has two members.
+// The first is the attempt; its score is the end of the lease in microseconds since 1970.
+// The second is tokenMark and the attempt; its score is the token, negated.
 const tokenMark = "@"
 
-// readSharers reads the members of such a lock, in the order of the tokens. Leases that
-// have ended by the time at are left out; with the zero time none is left out.
+// readSharers returns the holders of such a lock, in the order of their tokens. It leaves
+// out leases that have ended by the time at.
 func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held) {
 	tokens := make(map[string]uint64)
 	for _, m := range members {
@@ -75,7 +75,7 @@ func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held)
 		lease, kind, r := parseAttempt(m.Member)
 		holders = append(holders, driver.Held{
 			Holder: r.Holder, Lease: lease, Token: driver.Token(token), Why: r.Why,
-			Acquired: time.UnixMicro(int64(token)), // unless the clock was set back
+			Acquired: time.UnixMicro(int64(token)), // wrong only if the clock was set back
 			Expires:  ends, Shared: kind == shared, Slots: slotsOf(kind),
 		})
 	}
@@ -83,8 +83,8 @@ func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held)
 	return holders
 }
 
-// parseSharers is readSharers for the answer of a script, which alternates members and
-// scores. The script has left out leases that have ended.
+// parseSharers is readSharers for the reply of a script, in which members and scores
+// alternate. The script has already removed leases that have ended.
 func parseSharers(reply rueidis.RedisMessage) []driver.Held {
 	flat, err := reply.AsStrSlice()
 	if err != nil {
@@ -100,8 +100,7 @@ func parseSharers(reply rueidis.RedisMessage) []driver.Held {
 	return readSharers(members, time.Time{})
 }
 
-// holders reads the holders that a script has returned: the value of the lock and its PTTL, or the leases that hold it
-// together.
+// holders reads the holders from the reply of a script. If value is empty, several leases hold the lock: sharers.
 func holders(value string, pttl int64, sharers rueidis.RedisMessage) []driver.Held {
 	if value != "" {
 		return []driver.Held{parseHeld(value, pttl, time.Now())}

@@ -21,10 +21,9 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
-// Open returns a client of the server at url. The first lease on a server that has been up for less
-// than MaxTTL, 30 s by default, and the first on a cluster, wait until leases that may have been
-// forgotten have ended: MaxTTL at most. That is logged; AssumeNew skips the wait. The url has one of
-// the forms
+// Open returns a client of the server at url. The first lease may wait for a quarantine, which is
+// logged: on a server that has been up for less than MaxTTL (30 s by default), and on a cluster.
+// The wait is at most MaxTTL. AssumeNew skips it. The url has one of the forms
 //
 //	redis://[user[:password]@]host[:port][/database]
 //	rediss://…                                        with TLS
@@ -36,23 +35,23 @@ import (
 // cert_file, key_file, server_name, allow_unguarded, assume_new, wait_replicas, mode,
 // sentinel_username, sentinel_password, sentinel_password_file.
 //
-// It connects, for at most ConnectTimeout and until ctx ends. If the server is unavailable the
-// client connects when it is used: see pawl.Client.Ping. If it fails for another reason, if the
-// user lacks rights or, unless AllowUnguarded is set, if restarts of the server could
-// not be noticed, the error says what to do. Open also returns the errors of pawl.New. No
-// error contains a password. User and password are for the server; sentinel_username and
-// sentinel_password are for the sentinels.
+// Open connects, for at most ConnectTimeout and until ctx ends. If the server is unavailable, Open
+// returns a client that connects when it is used: see pawl.Client.Ping. Open returns an error that
+// says what to do if the user lacks rights, if a restart of the server could go unnoticed and
+// AllowUnguarded is not set, and if the connection fails for another reason. It also returns the
+// errors of pawl.New. No error contains a password. User and password are for the server;
+// sentinel_username and sentinel_password are for the sentinels.
 //
-// One node of a cluster is enough to find the others, at the addresses that they
-// announce to each other; addr names more, in case the first is down. Open refuses a
-// database other than 0 there.
+// To find all nodes of a cluster Open needs one of them; the nodes must be reachable at the
+// addresses that they announce to each other. Name more nodes with addr, in case the first is
+// down. A cluster has database 0 only: Open refuses another number.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	own := opts.Options
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return openInto(ctx, url, opts, &own) }, &own)
 }
 
-// openInto is NewStore, and notes in own what the URL says.
+// openInto is NewStore, and also stores in own the options with the settings of the URL.
 func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options) (driver.Store, error) {
 	s, o, err := connect(ctx, url, opts)
 	if o != nil {
@@ -64,26 +63,26 @@ func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options)
 	return s.driver(), nil
 }
 
-// New returns a pawl client that uses client and never closes it. The first lease on a new server
-// may wait for MaxTTL, and the errors are the same, as with Open. New ignores options about
-// the connection.
+// New returns a pawl client that uses client and never closes it. As with Open, the first lease on
+// a new server may wait for MaxTTL. New returns the errors of Open. It ignores options about the
+// connection.
 //
-// The client should be made with AlwaysPipelining: without it, requests that are
-// given up can cost the connection. One for a cluster should have a
-// ClusterOption.ShardsRefreshInterval: its connections are used, and those to nodes
-// that join the cluster later appear only when it looks for them.
+// Make the client with AlwaysPipelining: without it, a request that is given up can close
+// the connection. Give a cluster client a ClusterOption.ShardsRefreshInterval: pawl uses
+// its connections, and without the interval it has none to nodes that join the cluster
+// later.
 func New(client rueidis.Client, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts).fit()
 	return pawl.Connect(context.Background(), func(context.Context) (driver.Store, error) { return NewStoreFor(client, opts) }, &opts.Options)
 }
 
-// NewStore returns the wire of a client of the server at url, for callers that wrap it
-// before they pass it to pawl.New. It returns the errors of Open.
+// NewStore returns the store for the server at url, for callers that wrap it before they
+// pass it to pawl.New. It returns the errors of Open.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	return openInto(ctx, url, opts, new(pawl.Options))
 }
 
-// driver returns the wire of the store's mode.
+// driver returns the driver.Store for the mode of s.
 func (s *store) driver() driver.Store {
 	if s.mode == Efficiency {
 		return efficient{s}
@@ -91,8 +90,8 @@ func (s *store) driver() driver.Store {
 	return s
 }
 
-// connect returns the store at url, and the options with the settings in the URL: also beside an error, unless the URL is
-// wrong.
+// connect returns the store at url, and the options with the settings of the URL. It returns the options with an error
+// too, unless the URL is wrong.
 func connect(ctx context.Context, url string, opts *Options) (*store, *Options, error) {
 	opts = orDefault(opts)
 	place, err := conn.Parse(url, opts.forURL())
@@ -106,8 +105,8 @@ func connect(ctx context.Context, url string, opts *Options) (*store, *Options, 
 	}
 	conf := s.config(opts, place.Shown, place.Contact)
 	if !place.Clustered() {
-		// Dial may return a client that could not connect. Its error does not matter
-		// unless dialling took long, as the first request returns the same.
+		// Dial may return a client together with an error. The first request dials again
+		// and returns the same error. If dialling took all its time, do not dial twice.
 		client, err := place.Dial(ctx)
 		if client != nil && conn.Hopeless(err) {
 			client.Close()
@@ -127,7 +126,7 @@ func connect(ctx context.Context, url string, opts *Options) (*store, *Options, 
 	return s, opts, s.start(ctx, cluster.New(nodes, conf), conf)
 }
 
-// NewStoreFor is NewStore for a client that the caller has made. The wire never closes it.
+// NewStoreFor is NewStore for a client that the caller has made. The store never closes the client.
 func NewStoreFor(client rueidis.Client, opts *Options) (driver.Store, error) {
 	opts = orDefault(opts)
 	s, err := newStore(opts)
@@ -184,8 +183,8 @@ func newStore(opts *Options) (*store, error) {
 	return s, nil
 }
 
-// config returns the configuration of each server. A client without a contact belongs
-// to the caller.
+// config returns the configuration of each server. contact is nil if the caller has made
+// the client.
 func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.Config {
 	s.bounded = contact != nil
 	conf := epoch.Config{
@@ -200,7 +199,7 @@ func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.
 	return conf
 }
 
-// start binds the store to what keeps its keys and begins to listen.
+// start binds the store to its server or cluster, and subscribes.
 func (s *store) start(ctx context.Context, server *cluster.Cluster, conf epoch.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, conf.Timeout+time.Second)
 	defer cancel()
@@ -220,7 +219,7 @@ func (s *store) start(ctx context.Context, server *cluster.Cluster, conf epoch.C
 	return nil
 }
 
-// blessNew blesses a server that has no record of an epoch. Nobody hears of the quarantine that this ends.
+// blessNew blesses a server that has no record of an epoch. It drops the news of the quarantine that this ends.
 func (s *store) blessNew(ctx context.Context) error {
 	is, err := s.server.State(ctx)
 	if err != nil || is.Run == "" || is.TTL != 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// handleOf returns what is known of a lease. Of one that another process acquired the record is not, and
-// the server looks for it.
+// handleOf returns the handle of a lease. If another process acquired the lease, the record is empty, and the server
+// has to look for it.
 func handleOf(l driver.Ref) handle {
 	if h, known := l.Handle.(*handle); known {
 		return *h
@@ -20,7 +20,7 @@ func handleOf(l driver.Ref) handle {
 	return handle{kind: kindOf(l.Shared, l.Slots)}
 }
 
-// unknown stands for the text of a lease that shares the lock.
+// unknown stands for the attempt of a shared lease whose record is not known; see extend.lua.
 const unknown = "?"
 
 // Renew implements driver.Store.
@@ -59,8 +59,8 @@ func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (dri
 
 // End implements driver.Store.
 //
-// A request for the lease that was given up may still be executed, and long after this one if it was sent on another
-// connection. So with Doubt the script leaves a tombstone for the lease.
+// If a request for the lease was given up, the server may still execute it: even long after End, if the two used
+// different connections. So with Doubt the script leaves a tombstone for the lease.
 func (s *store) End(ctx context.Context, l driver.Ref, how driver.End) (found bool, err error) {
 	key, h := s.layout.Lock(l.Name), handleOf(l)
 	said := struct { // both in one allocation

@@ -16,35 +16,36 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
-// claimTTL is how long a waiter has a lock that was handed over to it. It renews the lease in that time.
+// claimTTL is the TTL of a lease that a hand-off gives to a waiter. The waiter has to renew the lease in that time.
 const claimTTL = time.Second
 
 var claimMillis = epoch.Millis(claimTTL)
 
-// lookEvery is how often a waiter looks if it hears nothing. So a lock is free for 3 s at most while a
-// waiter reaches the server. It takes longest after the death of a holder: one look offers the
-// lock to the first waiter, and a look after claimTTL finds that this waiter has not taken it.
+// lookEvery is how often a waiter asks again if it gets no message. So a lock stays free for 3 s at
+// most while some waiter reaches the server. The worst case begins with the death of a holder: one
+// look (after 2 s) hands the lock to the first waiter, which is paused; claimTTL (1 s) later another
+// look passes it over.
 const lookEvery = 2 * time.Second
 
-// store is the wire to one server, or to one cluster.
+// store implements driver.Store on one server, or on one cluster.
 type store struct {
 	server    *cluster.Cluster
-	id        string // of this participant; names its channel
-	prefix    string // of all keys; with a pattern, not of the keys of locks
+	id        string // of this client; the last part of its channel
+	prefix    string // of all keys; with a pattern, of all but the locks
 	layout    *keys.Layout
 	limit     *epoch.Limit
 	mode      Mode
 	assumeNew bool // see Options
-	prompt    bool // a message that the lock was handed over may be trusted
-	bounded   bool // the connections are ours, and given up when they are silent
+	prompt    bool // a hand-off message suffices to use the lock; false with WaitReplicas
+	bounded   bool // this package makes the connections, and gives them up when they are silent
 	records   storekit.Records
 	events    storekit.Outbox[driver.Event]
 }
 
 // Caps implements driver.Store.
 //
-// SurvivesRestart is false although no restart gives a name to a second holder:
-// a server without persistence forgets leases, and their holders lose them.
+// SurvivesRestart is false: a server without persistence forgets leases, and their
+// holders lose them. (But a restart never gives a name to a second holder.)
 func (s *store) Caps() driver.Caps {
 	return driver.Caps{
 		Guarantees: driver.Guarantees{Fencing: true, FIFO: true, CrossHost: true, Expiry: true, Shared: true, Slots: true},
@@ -62,7 +63,7 @@ func (s *store) Hear(name string) (ready <-chan struct{}, stop func()) {
 	return s.server.Subscription(key).Ready(), func() { s.server.Leave(key) }
 }
 
-// check returns why a request for a lease is not sent, or nil.
+// check returns an error if a request for a lease is invalid.
 func (s *store) check(req *driver.Request) *driver.Failure {
 	err := s.checkName(req.Name)
 	if err == nil {
@@ -92,7 +93,7 @@ func (s *store) checkTTL(ttl time.Duration) error {
 }
 
 // keysOf returns the keys of the scripts that begin and end a lease: epoch, floor, ended, lock,
-// queue. It makes one string for two of them.
+// queue. It makes one string for ended and queue, to save an allocation.
 func (s *store) keysOf(key, lease string) [5]string {
 	by := s.layout.Beside(key)
 	all := by + queueSuffix + by + endedSuffix + lease
@@ -100,13 +101,13 @@ func (s *store) keysOf(key, lease string) [5]string {
 	return [...]string{s.server.EpochKey(key), s.server.FloorKey(key), all[queue:], key, all[:queue]}
 }
 
-// missed says that messages about the locks of one server may be lost: waiters look, and leases are asked for.
+// missed reports that messages about the locks of one server may be lost. Waiters then look, and holders renew.
 func (s *store) missed(at *conn.Conn) {
 	s.events.Put(driver.Event{Kind: driver.Missed, Concerns: func(name string) bool { return s.server.Has(at, s.layout.Lock(name)) }})
 }
 
-// heard says the same for the locks of a subscription to one slot of a cluster, which is open again. The server may have
-// dropped waiters that it could not reach.
+// heard does the same when a subscription to one slot of a cluster opens, for the locks of that slot. While it was closed,
+// the server may have removed this client's waiters from queues.
 func (s *store) heard(sub *conn.Subscription) {
 	s.events.Put(driver.Event{Kind: driver.Missed, Concerns: func(name string) bool { return s.server.Hears(sub, s.layout.Lock(name)) }})
 }
@@ -120,5 +121,5 @@ func (s *store) Close() error {
 	return nil
 }
 
-// readError returns the error of a request that records nothing anyway.
+// readError returns the error of a request that only reads.
 func readError(ctx context.Context, err error) error { return conn.NotBound(ctx, err).Err }

@@ -15,7 +15,7 @@ func init() {
 	}
 }
 
-// openByURL is Open for pawl.Open.
+// openByURL opens a store for pawl.Open.
 func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Store, error) {
 	return openInto(ctx, url, &Options{Options: *opts}, opts)
 }

@@ -1,18 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
--- acquire asks for locks, each for one lease, claims what was handed over, and looks
--- again while waiting. Repeating it is harmless. This part is the ordinary case: the
--- locks are free and have no waiters. It reads all of them together.
+-- acquire asks for one or more locks, each for one lease. A waiter also uses it to look
+-- again, and to renew a claim. Repeating it is harmless. The part before "with
+-- queue.lua" is for the ordinary case: the locks are free and have no waiters. It reads
+-- all locks together.
 -- Gets: now, closed of guard.lua; owned, lengthen, hold of lease.lua. Its rest, all of queue.lua.
--- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the queues
+-- KEYS: epoch; the floors of all locks; the tombstones of all leases; the locks; the queues
 -- ARGV: client, kind, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''; the leases
--- Returns for each lock {1, token, how many after it are reserved for the lease, 1 if
--- the lock has waiters, or 0, server time}; {0, value or '', pttl ms, rank or -1, place
--- or '', closed ms, the leases that hold it together, with scores, or {}, server time};
--- {-1} if the record of the epoch is missing; {-5, ttl} if that is longer than MaxTTL;
--- {-3} if the lease has ended already; {-4, n} if n slots are shared out, and another
--- number was asked for; or an error.
+-- Returns for each lock one of:
+-- {1, token, number of reserved tokens after it, 1 if the lock has waiters, else 0, server time}
+-- {0, value or '', pttl ms, rank or -1, place or '', closed ms, the leases that hold the
+-- lock together, with scores, or {}, server time}
+-- {-1} if the record of the epoch is missing
+-- {-5, ttl} if ttl is longer than MaxTTL
+-- {-3} if the lease has a tombstone
+-- {-4, n} if the lock has n slots, and the caller asked for another number
+-- an error
 
-local n = math.floor((#KEYS - 1) / 4) -- in a cluster there is one key more
+local n = math.floor((#KEYS - 1) / 4) -- in a cluster KEYS has one key more, the last
 local client, kind, record, ttl, claim, channel, wait, place = unpack(ARGV, 1, 8)
 local epoch, known, at = KEYS[1], redis.call('MGET', unpack(KEYS, 1, 2 * n + 1)), now()
 local shut = closed(epoch, known[1], at, ttl)
@@ -22,9 +26,9 @@ if shut == 0 and kind == 'exclusive' then
   local busy = redis.call('EXISTS', unpack(KEYS, 2 * n + 2, 4 * n + 1)) > 0
   for i = 1, n do
     local ended, lock, queue = known[n + 1 + i], KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i]
-    local last = tonumber(known[1 + i] or 0) -- nil if another program wrote it
+    local last = tonumber(known[1 + i] or 0) -- nil if another program has written the floor
     if last and not ended and not (busy and (n == 1 or redis.call('EXISTS', lock, queue) > 0)) then
-      -- NX, as the same lock may be here twice.
+      -- hold uses SET NX, as the same lock may be in KEYS twice.
       local token, spare = hold(lock, KEYS[1 + i], at, last, ttl, ARGV[8 + i], client, record)
       answers[i] = token and {1, token, spare, 0, at}
     end
@@ -38,11 +42,12 @@ local function ask(lock, floor, queue, ended, lease)
   local known = redis.call('MGET', lock, floor, ended)
   local value = known[1]
   if known[3] then return {-3} end
-  -- While the server is closed, a lock of the caller may be one that had ended elsewhere, where
-  -- another lease has it now. A client that knows of its lease renews it, and does not ask.
+  -- In a quarantine the caller's own lease may be stale: it may have ended on another server,
+  -- where another lease has the name now. So do not confirm it here. A client that knows that
+  -- it has the lease uses extend instead.
   local own = owned(value, lease)
   if own and shut == 0 then
-    redis.call('ZREM', queue, join(lease, client, kind, record)) -- it may have asked while the server was closed
+    redis.call('ZREM', queue, join(lease, client, kind, record)) -- there since a request in a quarantine
     redis.call('DEL', queue .. CLAIM)
     lengthen(lock, ttl)
     wrote = true

@@ -2,9 +2,9 @@
 -- break ends the lease of another client, and notifies that client.
 -- Gets: now of guard.lua; lease.lua and queue.lua.
 -- KEYS: lock, floor, queue, epoch, broken, ended
--- ARGV: lease, claim ms, channel, who and why, how long to remember that in ms
--- Returns {1}, or {0, value or '', pttl ms, the leases that hold it together, with
--- scores, or {}} if that lease does not hold the lock.
+-- ARGV: lease, claim ms, channel, who breaks it and why, for how many ms to remember that
+-- Returns {1}, or {0, value or '', pttl ms, the leases that hold the lock together, with
+-- scores, or {}} if the lease does not hold the lock.
 
 local lock, floor, queue, epoch, broken, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local lease, claim, channel, news, remember = unpack(ARGV)
@@ -20,7 +20,7 @@ return try(function()
   redis.call('SET', ended, '', 'PX', ENDED)
   local client = string.match(value or attempt, '^%S+ (%S+)')
   if client then
-    -- In a cluster holders listen on a channel that all nodes pass on.
+    -- Holders listen on a channel without a hash tag. In a cluster all nodes pass its messages on.
     redis.call('PUBLISH', string.match(channel, '^[^{]*') .. client, 'lost ' .. lease .. ' ' .. news)
   end
   if value then redis.call('DEL', lock) else leave(lock, attempt, at) end

@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- check tries every command of the scripts.
--- ARGV: keys of an unused string and an unused sorted set, a channel. These keys are not
--- among KEYS, as another node of a cluster may have them; the rights are checked first.
--- Returns the names of the commands that the user may not run, with ! those that the server does not have.
+-- ARGV: the key of an unused string, the key of an unused sorted set, a channel. The keys
+-- are not in KEYS, as they may be at another node of a cluster. Redis checks rights before
+-- it checks the slot, so a command on a wrong slot still shows a missing right.
+-- Returns the names of the commands that the user may not run, and, each after a !, of those
+-- that the server does not have.
 
 local s, z, channel = unpack(ARGV)
 local missing = {}
@@ -15,7 +17,7 @@ local calls = {
 }
 if boot ~= '' then
   for _, call in ipairs({{'INFO'}, {'SETRANGE', s, 0, '1'}, {'OBJECT', 'ENCODING', s}}) do
-    table.insert(calls, 3, call) -- behind SET, which gives the key an end
+    table.insert(calls, 3, call) -- after SET, which gives the key a TTL
   end
 end
 for _, call in ipairs(calls) do

@@ -1,18 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
--- break of Efficiency ends the lease of another client, of either mode or of another
--- library, and leaves a note about it. Only a holder with Correctness listens.
+-- efficient_break ends the lease of another client, of either mode or of another library,
+-- and records who did it and why. A holder with Correctness also gets a message; other
+-- holders do not listen.
 -- KEYS: lock, broken
--- ARGV: lease, channel, who and why, how long to remember that in ms
--- Returns {1}, or {0, value or '', pttl ms} if that lease is not the holder.
+-- ARGV: lease, channel, who breaks it and why, for how many ms to remember that
+-- Returns {1}, or {0, value or '', pttl ms} if the lease does not hold the lock.
 
 local lock, broken = KEYS[1], KEYS[2]
 local lease, channel, news, remember = unpack(ARGV)
 
 local function owned(value) return value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ' end
 
--- What several hold together is a sorted set; see queue.lua. The waiter
--- behind it in the queue notices at its next look.
-local value, attempt, last = redis.pcall('GET', lock), nil, nil -- last: when the last of the others ends
+-- A lock that several leases hold together is a sorted set; see queue.lua. This script sends
+-- waiters no message: they notice the end of a lease at their next look.
+local value, attempt, last = redis.pcall('GET', lock), nil, nil -- last: the time at which the last of the other leases ends
 if type(value) == 'table' then
   local members = redis.call('ZRANGE', lock, 0, -1, 'WITHSCORES')
   for i = 1, #members, 2 do
@@ -29,7 +30,7 @@ if not value or not attempt and not owned(value) then
 end
 redis.call('SET', broken, lease .. ' ' .. news, 'PX', remember)
 if attempt then redis.call('ZREM', lock, attempt, '@' .. attempt) else redis.call('DEL', lock) end
-if last then -- SET NX waits for the key's end
+if last then -- the key must end with the last lease: clients that use SET NX wait for it
   local at = redis.call('TIME')
   redis.call('PEXPIRE', lock, math.ceil(last / 1000 - at[1] * 1000 - at[2] / 1000))
 end

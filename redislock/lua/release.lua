@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- release ends leases, or takes waiters out of their queues. This part is the ordinary
--- case: each lease is exclusive, and its lock has no waiters. It reads all of them
--- together.
+-- release ends leases, or removes waiters from their queues. The part before "with
+-- queue.lua" is for the ordinary case: each lease is exclusive, and its lock has no
+-- waiters. It reads all locks together.
 -- Gets: now of guard.lua; owned, alone of lease.lua. Its rest, all of queue.lua.
--- KEYS: as of acquire
--- ARGV: claim ms, channel, client, kind, record or '' if that is not known, 1 if the
--- leases may be in the queue, or 0, 1 if a request for them was not answered, or 0; the
--- leases
--- Returns for each lock {1} if there was something to end, else {0}; or an error.
+-- KEYS: as acquire
+-- ARGV: claim ms; channel; client; kind; record, or '' if it is not known; 1 if the
+-- leases may be in the queue, else 0; 1 if a request for the leases was not answered,
+-- else 0; the leases
+-- Returns for each lock {1} if it ended a lease or a wait, else {0}; or an error.
 
 local n = math.floor((#KEYS - 1) / 4)
 local claim, channel, client, kind, record, waiting, doubt = unpack(ARGV, 1, 7)
@@ -16,8 +16,8 @@ local answers, rest, known, line = {}, n, nil, nil
 if waiting == '0' and doubt == '0' then
   local busy
   if n == 1 then
-    known = redis.call('MGET', KEYS[4], KEYS[2], KEYS[1]) -- all that a hand-off reads
-    line = redis.pcall('ZRANGE', KEYS[5], 0, 1) -- of another program, it keeps nobody from releasing
+    known = redis.call('MGET', KEYS[4], KEYS[2], KEYS[1]) -- a hand-off needs the floor and the record too
+    line = redis.pcall('ZRANGE', KEYS[5], 0, 1) -- pcall: another program's key must not prevent a release
     busy = line[1]
   else
     known = redis.call('MGET', unpack(KEYS, 2 * n + 2, 3 * n + 1))
@@ -48,7 +48,7 @@ local function finish(lock, floor, queue, ended, lease)
   local value, freed, free = read and read[1], false, false
   if not read then value = alone(lock) end
   if owned(value, lease) then
-    redis.call('DEL', lock, queue .. CLAIM) -- a claim that is released was not missed
+    redis.call('DEL', lock, queue .. CLAIM) -- a waiter that releases its claim has not missed it
     wrote, freed, free = true, true, true
   elseif not value then
     if attempt == '' then attempt = find(lock, lease) or '' end
@@ -56,13 +56,14 @@ local function finish(lock, floor, queue, ended, lease)
     wrote = true
   end
   if freed then done = 1 end
-  -- Known if it is the only lock; a key of another program must not keep leases from
-  -- ending.
+  -- The first part has read line if this is the only lock. pcall: another program's key must
+  -- not prevent a release.
   local line = (freed or first) and (line or redis.pcall('ZRANGE', queue, 0, 1))
   if line and line[1] then
     go(lock, floor, queue, KEYS[1], claim, channel, now(), first, free, line, read and free and {read[2], read[3]})
   end
-  -- That request may still be executed. Lack of memory must not stop the release.
+  -- The server may still execute the request without an answer, so leave a tombstone. pcall: a
+  -- lack of memory must not prevent the release.
   if doubt == '1' then redis.pcall('SET', ended, '', 'PX', ENDED) end
   return {done}
 end

@@ -1,6 +1,6 @@
--- fence raises the token that the guard key has, or returns the error reply STALE with
--- the larger one that it has. It compares tokens as text, by length first: numbers of
--- Lua are not exact from 2^53 on.
+-- fence raises the token in the guard key. If the guard key has a larger token, fence
+-- returns the error reply STALE with that token. It compares tokens as text, first by
+-- length: Lua numbers above 2^53 are not exact.
 local function fence(guard, token)
   if not string.match(token, '^[1-9]%d*$') or #token > 19 then
     return redis.error_reply('NOTOKEN what was sent is no fencing token: send the digits of the lease\'s')

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Gives: each.
 
--- each calls f for one of n locks. An error for one lock does not affect the others.
+-- each calls f for one of n locks. It turns an error into an answer, so that the call goes on
+-- with the other locks.
 local function each(n, f, ...)
   if n == 1 then return f(...) end
   local ok, answer = pcall(f, ...)
