@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// claimMicros is how long a waiter has, after a hand-over, to ask for the lease.
+// claimMicros is the time that a waiter has after a hand-off to confirm the lease, in microseconds.
 var claimMicros = num(time.Second.Microseconds())
 
 // pollGone is how long a waiter without messages may go without a look before the server drops it.
@@ -26,7 +26,7 @@ const (
 	looks  = "2"
 )
 
-// Codes of the functions, besides 1 for yes and 0 for no.
+// Codes that the functions return. 1 is yes and 0 is no.
 const (
 	otherRun      = -1
 	tombstone     = -3
@@ -36,10 +36,10 @@ const (
 	guarded       = -7
 	gone          = -8
 
-	keptLonger = 2 // of a renewal
+	keptLonger = 2 // the lease has more time left than the renewal asks for
 )
 
-// listening is the Session of answers and events: a connection, and the timeline of the data.
+// listening is the Session of answers and events: a connection that listens, and the timeline of the data.
 type listening struct {
 	session  session
 	timeline int
@@ -55,7 +55,7 @@ type asking struct {
 
 // handle is the Handle of a lease.
 type handle struct {
-	place int64        // in the queue, once it is known. A waiter that was passed over comes back to it
+	place int64        // in the queue; 0 until it is known. A waiter that was passed over returns to it
 	late  chan renewal // see Renew
 }
 
@@ -65,13 +65,13 @@ func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, 
 	if !again {
 		h = &handle{late: make(chan renewal, 1)}
 	}
-	session, deaf := s.ear.state() // before the request is sent
-	// A client that hears nothing would not give a kept lease back when others want it.
+	session, deaf := s.ear.state() // must be read before the request is sent
+	// A client behind a pooler would not learn that others want a kept lease, so it keeps none.
 	q := &asking{r, s.records.Of(r, r.Keeps && !errors.Is(deaf, errPooled)), noWait, h}
 	switch {
 	case r.Queue && session != 0:
 		q.wait = hears
-	case r.Queue && driver.FailureOf(deaf).Lasting: // or it would poll for ever
+	case r.Queue && driver.FailureOf(deaf).Lasting: // else the waiter would poll for ever
 		return ans, deaf
 	case r.Queue:
 		q.wait = looks
@@ -80,7 +80,7 @@ func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, 
 	switch {
 	case r.Instead != "":
 		a, err = s.downgrade(ctx, q)
-	case kindOf(r.Shared, r.Slots) == 0 && !again: // later the name is not free
+	case kindOf(r.Shared, r.Slots) == 0 && !again: // a repeated request rarely finds the name free
 		a, err = s.takes.Do(ctx, q)
 	default:
 		a, err = s.acquire(ctx, q)
@@ -95,7 +95,7 @@ func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, 
 	return ans, s.read(&ans, a, q)
 }
 
-// read turns a row into an answer.
+// read fills in an answer from a row.
 func (s *store) read(ans *driver.Answer, a reply, q *asking) error {
 	row := a.row
 	ans.Since, ans.Clock = a.sent, s.clock(a.sent, row[4])
@@ -103,7 +103,7 @@ func (s *store) read(ans *driver.Answer, a reply, q *asking) error {
 	switch integer(row[0]) {
 	case 1:
 		ans.Granted, ans.Token, ans.Spare, ans.Waited = true, uint64(long(row[1])), uint64(long(row[2])), yes(row[3])
-		s.ear.start(s) // to hear if another client ends the lease
+		s.ear.start(s) // the client has to learn if another client ends the lease
 		return nil
 	case tombstone:
 		return &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
@@ -118,7 +118,7 @@ func (s *store) read(ans *driver.Answer, a reply, q *asking) error {
 	}
 	ans.Free, ans.Closed = micros(row[5])+time.Millisecond, micros(row[7])
 	if ans.Rank = integer(row[6]); ans.Rank < 0 {
-		ans.Rank = 1 // it is not in the queue
+		ans.Rank = 1 // the lease is not in the queue
 	}
 	ans.Holders, q.handle.place = readHolders(row[8]), cmp.Or(long(row[9]), q.handle.place)
 	return nil
@@ -144,8 +144,8 @@ type ending struct {
 	how driver.End
 }
 
-// End implements driver.Store. An End with Unsure or Doubt leaves a tombstone, which refuses requests that
-// come later.
+// End implements driver.Store. With Unsure or Doubt it leaves a tombstone, which makes later requests for the
+// lease fail.
 func (s *store) End(ctx context.Context, l driver.Ref, how driver.End) (found bool, err error) {
 	send := s.release
 	if kindOf(l.Shared, l.Slots) == 0 && how == (driver.End{}) {
@@ -159,7 +159,7 @@ func (s *store) release(ctx context.Context, q ending) (reply, error) {
 	return s.call(ctx, s.sql.release, q.Name, q.Lease, claimMicros, boolean(q.how.Unsure), boolean(q.how.Doubt))
 }
 
-// kindOf returns the kind as the schema has it.
+// kindOf returns the kind of a lease as the schema encodes it.
 func kindOf(isShared bool, slots int) int {
 	if isShared {
 		return shared
@@ -169,7 +169,7 @@ func kindOf(isShared bool, slots int) int {
 
 const shared = -1
 
-// clock returns the server's clock as an answer shows it.
+// clock returns the server's clock as read in an answer.
 func (s *store) clock(sent driver.Instant, at []byte) driver.Clock {
 	return driver.Clock{Server: s.where, Sent: sent, At: micros(at)}
 }

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	mostFlying = 2  // calls, on 4 connections by default
-	mostInCall = 64 // requests
+	mostFlying = 2  // calls under way; there are 4 connections by default
+	mostInCall = 64 // requests in a call
 	batchWait  = 5 * time.Millisecond
 
-	// A renewal can wait for a small part of its TTL. With a shorter TTL it is sent at once.
+	// A renewal can wait for a small part of its TTL. If the TTL is shorter than gatherTTL, it is sent at once.
 	gather      = 50 * time.Millisecond
 	gatherTTL   = 50 * gather
 	maxRenewals = 500
 )
 
-// inBatches sets up the calls of many requests. Such a call waits for no row. A request whose row is
-// locked is sent alone after that.
+// inBatches sets up the calls that take many requests. Such a call skips locked rows. Their requests are sent
+// alone afterwards.
 func (s *store) inBatches() {
 	s.takes = storekit.Batch[*asking, reply]{Few: mostFlying, Most: mostInCall, Wait: batchWait, Alone: s.acquire, Together: s.acquireAll}
 	s.releases = storekit.Batch[ending, reply]{Few: mostFlying, Most: mostInCall, Wait: batchWait, Alone: s.release, Together: s.releaseAll}
@@ -61,8 +61,8 @@ func (s *store) renewAll(ctx context.Context, all []renewing) []storekit.Reply[r
 	return replies(all, lease, rows, sent, err)
 }
 
-// replies gives each request its row, which ends with the id of the lease. If the server refuses the call,
-// one request may be the cause: then each is sent alone.
+// replies returns a reply for each request, from the row that ends with the id of its lease. If the server refuses
+// the call, one request may be the cause. Then each request is sent alone.
 func replies[Q any](all []Q, lease func(Q) string, rows [][][]byte, sent driver.Instant, err error) []storekit.Reply[reply] {
 	of := make(map[string][][]byte, len(rows))
 	for _, row := range rows {
@@ -78,7 +78,7 @@ func replies[Q any](all []Q, lease func(Q) string, rows [][][]byte, sent driver.
 	return each
 }
 
-// array returns values as an array of PostgreSQL.
+// array returns values as a PostgreSQL array.
 func array[T any](all []T, of func(T) string) string {
 	var b strings.Builder
 	for i, a := range all {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// run identifies the data: the server, and the timeline on which it writes. The promotion of a replica
-// and the restore of a backup begin a new timeline.
+// run identifies the data by the server and the timeline on which it writes. The promotion of a replica and the
+// restore of a backup begin a new timeline.
 type run struct {
 	system   string
 	timeline int
@@ -35,8 +35,8 @@ func (s *store) make(ctx context.Context, c *conn) error {
 		}
 		return nil
 	}
-	// One client at a time, because two would fail on each other. It is one message, so it is one
-	// transaction.
+	// Only one client at a time applies the schema, as two would make each other fail. It is one message, and so
+	// one transaction.
 	sql := "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pawl schema', 0));\n" + Schema(s.schema)
 	if err := c.Exec(ctx, sql).Close(); err != nil {
 		f := s.classify(ctx, err)
@@ -48,8 +48,8 @@ func (s *store) make(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// bind learns the run of the server, and makes its record if there is none. asked is when the request
-// was sent that met another run: another call may have bound the store since.
+// bind asks for the run of the server, whose record the server makes if there is none. asked is when the request
+// was sent that met another run. If another call has bound the store since, bind does nothing.
 func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 	s.binding.Lock()
 	defer s.binding.Unlock()
@@ -90,8 +90,8 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 	return nil
 }
 
-// replaced returns an error unless the server has the data to which the store is bound, or a later
-// timeline of them. Otherwise leases may be missing there, and ended ones may be present.
+// replaced returns an error unless the server has the data to which the store is bound, or a later timeline of the
+// data. Another server may lack leases, and may still have leases that have ended.
 func (s *store) replaced(is run) error {
 	switch was := s.now(); {
 	case was.system != "" && was.system != is.system:
@@ -102,7 +102,7 @@ func (s *store) replaced(is run) error {
 	return nil
 }
 
-// wrong returns the failure of a server that must not be used.
+// wrong returns the failure for a server that must not be used.
 func (s *store) wrong(format string, args ...any) error {
 	return &driver.Failure{Lasting: true, Err: storekit.OfKind(storekit.ErrConfig, fmt.Errorf("%s: %s", s.where, fmt.Sprintf(format, args...)))}
 }

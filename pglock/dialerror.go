@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// dialFailure is the failure when no connection could be made.
+// dialFailure returns the failure for an error of a connection attempt.
 func dialFailure(err error) *driver.Failure {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {
@@ -24,11 +24,11 @@ func dialFailure(err error) *driver.Failure {
 	return &driver.Failure{Err: is, Lasting: is != said}
 }
 
-// tlsHint is for a certificate that one side refuses.
+// tlsHint is the advice if one side refuses the other's certificate.
 const tlsHint = "name the authority of the server's certificate with sslrootcert, and the client's own with sslcert and sslkey; see sslmode"
 
-// hint says why no connection could be made, and what to do. It does not wrap err, which may be the
-// error of a context other than the caller's.
+// hint returns an error that says why there is no connection, and what to do. It does not wrap err, which may be
+// the error of a context that is not the caller's.
 func hint(err error) error {
 	text := strings.Join(reasons(err), "; ")
 	for _, c := range []struct{ part, hint string }{
@@ -40,7 +40,7 @@ func hint(err error) error {
 		{"tls: ", tlsHint},
 		{"x509: ", tlsHint},
 		{"read only connection", "this is a replica: name the primary, or all hosts with commas between them; or transactions are read-only for this user: ALTER ROLE … SET default_transaction_read_only = off"},
-		// Of several hosts one that answers tells more than one that does not.
+		// Among several hosts, the error of one that answers tells more.
 		{"connection refused", "is the server running, and is this its address?"},
 		{"no such file or directory", "is the server running, and is this the directory of its socket?"},
 		{"no such host", "check the name of the host"},
@@ -67,9 +67,9 @@ func hint(err error) error {
 
 const noTLS = "server refused TLS connection"
 
-// reasons returns why each attempt failed, each reason once. Hosts have several addresses, and
-// sslmode=prefer tries each with TLS and then without. That a server has no TLS is a reason only if
-// there is no other.
+// reasons returns why each attempt has failed, each reason once. A host may have several addresses, and
+// sslmode=prefer tries each with TLS and then without. reasons leaves out that a server has no TLS, if there is
+// another reason.
 func reasons(err error) (all []string) {
 	attempts := []error{err}
 	var failed *pgconn.ConnectError
@@ -92,8 +92,8 @@ func reasons(err error) (all []string) {
 	return all
 }
 
-// reason returns the address of an attempt, which pgconn writes as "ADDRESS (HOST): ", and its
-// innermost error.
+// reason returns the address and the innermost error of an attempt. pgconn writes the address as "ADDRESS (HOST):
+// ".
 func reason(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	addr, rest, _ := strings.Cut(text, " (")

@@ -16,21 +16,21 @@ import (
 
 var errClosed = fmt.Errorf("pglock: %w", driver.ErrClosed)
 
-// failure is a request without a result.
+// failure is the error of a request without a result.
 type failure struct {
 	driver.Failure
 	repeat  bool // the server rolled it back because of another transaction
-	drop    bool // the connections lead to the wrong server
-	refused bool // the server refused it, and rolled it back
+	drop    bool // the connections are useless: close them
+	refused bool // the server refused the statement, and rolled it back
 }
 
-// Unwrap returns the part that the participant reads.
+// Unwrap returns the part that package driver defines.
 func (f *failure) Unwrap() error { return &f.Failure }
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }
 
-// classify turns the error of a statement into a failure. The server rolls back a statement that it
-// refuses. If it ends the connection as well, with FATAL, the commit may have come before.
+// classify turns the error of a statement into a failure. The server rolls back a statement that it refuses. But
+// if it also ends the connection, with FATAL, it may have committed before.
 func (s *store) classify(ctx context.Context, err error) *failure {
 	var pe *pgconn.PgError
 	f := &failure{}
@@ -48,21 +48,20 @@ func (s *store) classify(ctx context.Context, err error) *failure {
 	return f
 }
 
-// notSent reports whether a statement has certainly not reached the server, or has reached a
-// session that had already ended because it was idle.
+// notSent reports whether the server has certainly not run a statement: it was not sent, or its session had
+// already ended because it was idle.
 func notSent(err error) bool {
 	var pe *pgconn.PgError
 	return pgconn.SafeToRetry(err) ||
 		errors.As(err, &pe) && pe.Severity == "FATAL" && (pe.Code == "57P05" || pe.Message == "client_idle_timeout")
 }
 
-// fatal reports whether an error has ended the connection. A pooler that has lost its server sends
-// class 08.
+// fatal reports whether the error has ended the connection. A pooler that has lost its server sends class 08.
 func fatal(pe *pgconn.PgError) bool {
 	return pe.Severity == "FATAL" || pe.Severity == "PANIC" || strings.HasPrefix(pe.Code, "08") || strings.HasPrefix(pe.Code, "57P")
 }
 
-// refused returns the failure of a statement that was rolled back.
+// refused returns the failure for a statement that the server has rolled back.
 func refused(pe *pgconn.PgError) *failure {
 	f := &failure{refused: true}
 	f.Err = pe
@@ -92,7 +91,7 @@ func refused(pe *pgconn.PgError) *failure {
 	return f
 }
 
-// refusal adds to err what programs can tell of a refusal.
+// refusal adds to err the kind of the refusal, which programs can test for.
 func refusal(pe *pgconn.PgError, err error) error {
 	switch {
 	case pe.Code == "42501", strings.HasPrefix(pe.Code, "28"):
@@ -103,8 +102,8 @@ func refusal(pe *pgconn.PgError, err error) error {
 	return err
 }
 
-// explain adds the server to an error. It hides the deadline of the request itself: a context error
-// is always the caller's.
+// explain adds the server to an error. It hides the deadline of the request: a context error must come from the
+// caller's context.
 func (s *store) explain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) {
 		return fmt.Errorf("%s: no answer in time: does the server run, and does it wait for a replica?", s.where)

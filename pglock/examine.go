@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// Examine implements driver.Store, with no rights but those that locks need.
+// Examine implements driver.Store. It needs no rights beyond those that locks need.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	before := time.Now()
 	a, err := s.call(ctx, s.sql.examine)
@@ -68,8 +68,7 @@ func (s *store) connections(have, limit int64) driver.Finding {
 	return s.finding("connections", driver.Fine, text, "")
 }
 
-// manySince is how many transactions since a snapshot make a name that is used often several times
-// slower.
+// manySince is the number of transactions since a snapshot that makes a busy name several times slower.
 const manySince = 5000
 
 func (s *store) snapshots(since int64, holder string) driver.Finding {

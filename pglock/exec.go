@@ -20,8 +20,8 @@ type reply struct {
 	sent driver.Instant
 }
 
-// exec sends one statement, and waits for the answer no longer than limit. It repeats the statement if the server
-// rolled it back because of another transaction. sent is an instant before the sending.
+// exec sends one statement, and waits at most limit for the answer. If the server has rolled the statement back
+// because of another transaction, exec repeats it. sent is an instant before the sending.
 func (s *store) exec(ctx context.Context, limit time.Duration, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
 	const most = 10
 	for i := range most {
@@ -38,9 +38,9 @@ func (s *store) exec(ctx context.Context, limit time.Duration, sql string, args 
 	return rows, sent, err
 }
 
-// once runs ask in a goroutine, so that a caller can leave when its context ends. The connection
-// stays for the answer, because a new one costs more. A statement that has not been sent by then is
-// not sent at all.
+// once runs ask in a goroutine, so that a caller can leave when its context ends. The connection stays open for
+// the answer, because a new one costs more. If the statement has not been sent when the caller leaves, it is never
+// sent.
 func (s *store) once(ctx context.Context, limit time.Duration, sql string, args []any) (rows [][][]byte, sent driver.Instant, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, &driver.Failure{Err: err}
@@ -67,18 +67,18 @@ func (s *store) once(ctx context.Context, limit time.Duration, sql string, args 
 	}
 }
 
-// grace is how long a connection stays for an answer without a caller. It may be dead, or its link may be slow. There a
-// new one would take even longer.
+// grace returns how long a connection stays open for an answer whose caller has left. The connection may be dead,
+// or the link may be slow; then a new connection would take even longer.
 func (p *pool) grace() time.Duration {
 	return max(500*time.Millisecond, 2*time.Duration(p.took.Load()))
 }
 
-// question is a statement on its way.
+// question is a statement and its answer.
 type question struct {
 	sql     string
 	args    []*string
 	limit   time.Duration
-	settled atomic.Bool // the first of two: it was sent, or its caller left
+	settled atomic.Bool // the statement may be sent, or its caller has left: whichever was first
 	done    chan struct{}
 
 	// Set before done is closed.
@@ -87,8 +87,8 @@ type question struct {
 	err  error
 }
 
-// ask sends a question, unless its caller leaves first, and waits for the answer. It sends the question
-// again if the other side had closed an idle connection before the question arrived.
+// ask sends a question, unless its caller leaves first, and waits for the answer. If the other side had closed an
+// idle connection before the question arrived, ask sends the question again.
 func (s *store) ask(ctx context.Context, q *question) error {
 	for begun := false; ; begun = true {
 		c, err := s.pool.get(ctx)
@@ -102,14 +102,14 @@ func (s *store) ask(ctx context.Context, q *question) error {
 			s.pool.put(c, true)
 			return nil
 		}
-		ectx, cancel := context.WithTimeout(ctx, q.limit) // from the sending: to connect may have taken long
+		ectx, cancel := context.WithTimeout(ctx, q.limit) // counts from the sending, as connecting may have taken long
 		q.rows, q.sent, err = c.exec(ectx, q.sql, q.args)
 		cancel()
 		if err == nil {
 			s.pool.took.Store(int64(driver.Now().Sub(q.sent)))
 		}
 		again := err != nil && c.put != 0 && c.IsClosed() && notSent(err)
-		s.pool.put(c, !c.IsClosed()) // from here on c is another goroutine's
+		s.pool.put(c, !c.IsClosed()) // from here on another goroutine may use c
 		if err == nil {
 			return nil
 		}
@@ -124,7 +124,7 @@ func (s *store) ask(ctx context.Context, q *question) error {
 	}
 }
 
-// ended replaces the error of a store that was closed meanwhile.
+// ended returns errClosed in place of err if the store was closed in the meantime.
 func (s *store) ended(err error) error {
 	if f := driver.FailureOf(err); err != nil && s.ctx.Err() != nil && !f.Lasting {
 		return &driver.Failure{Err: errClosed, Lasting: true, Maybe: f.Maybe}
@@ -132,14 +132,14 @@ func (s *store) ended(err error) error {
 	return err
 }
 
-// call is exec for a function that returns one row.
+// call runs exec for a function that returns one row.
 func (s *store) call(ctx context.Context, sql string, args ...any) (reply, error) {
 	rows, sent, err := s.exec(ctx, requestTimeout, sql, args...)
 	return s.one(rows, sent, err)
 }
 
-// bound is call for a function that grants or renews. Its first argument is the timeline. If the server
-// is in another run than the store is bound to, bound binds the store and calls the function again.
+// bound calls a function that grants or renews and returns one row. The first argument of the function is the
+// timeline. If the server is in a different run, bound binds the store to that run and calls the function again.
 func (s *store) bound(ctx context.Context, sql string, args ...any) (reply, error) {
 	rows, sent, err := s.boundRows(ctx, requestTimeout, sql, args...)
 	return s.one(rows, sent, err)
@@ -156,7 +156,7 @@ func (s *store) one(rows [][][]byte, sent driver.Instant, err error) (reply, err
 	return reply{rows[0], sent}, nil
 }
 
-// boundRows is bound for a function that returns several rows, at least one.
+// boundRows does what bound does, for a function that returns one row or more.
 func (s *store) boundRows(ctx context.Context, limit time.Duration, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
 	const most = 3
 	all := append([]any{""}, args...)

@@ -15,18 +15,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Guard is lease.Guard for a transaction of pgx. The transaction commits only if the lease is held, and
-// before another client is granted the name. After an error it cannot commit.
+// Guard calls lease.Guard for a transaction of pgx. The transaction can commit only if the lease is held, and only
+// before the name is granted to another client. After an error it cannot commit.
 func Guard(ctx context.Context, lease *pawl.Lease, tx pgx.Tx) error { return guard(ctx, lease, tx) }
 
-// GuardSQL is Guard for a transaction of database/sql with a driver for PostgreSQL.
+// GuardSQL does what Guard does, for a transaction of database/sql with a driver for PostgreSQL.
 func GuardSQL(ctx context.Context, lease *pawl.Lease, tx *dbsql.Tx) error {
 	return guard(ctx, lease, tx)
 }
 
 func guard(ctx context.Context, lease *pawl.Lease, tx any) error {
 	err := lease.Guard(ctx, tx)
-	if errors.Is(err, errors.ErrUnsupported) { // the lease is one of another store
+	if errors.Is(err, errors.ErrUnsupported) { // the lease may be in a store of another kind
 		if t, bad := transactionOf(tx); bad == nil {
 			t.spoil(ctx)
 		}
@@ -37,11 +37,12 @@ func guard(ctx context.Context, lease *pawl.Lease, tx any) error {
 // transaction is a transaction of pgx or database/sql.
 type transaction struct {
 	exec func(ctx context.Context, sql string, args ...any) error
-	// abandon ends it without the server's help.
+	// abandon ends the transaction without the server's help.
 	abandon func(ctx context.Context)
 }
 
-// transactionOf refuses a connection and a pool: a guard there would last for one statement.
+// transactionOf returns the transaction tx. It refuses a connection and a pool, where a guard would last for one
+// statement.
 func transactionOf(tx any) (*transaction, error) {
 	if v := reflect.ValueOf(tx); v.Kind() == reflect.Pointer && v.IsNil() {
 		tx = nil
@@ -55,9 +56,9 @@ func transactionOf(tx any) (*transaction, error) {
 				_, err := t.Exec(ctx, sql, args...)
 				return err
 			},
-			func(ctx context.Context) { t.Conn().Close(ctx) }, // Rollback of a nested one would leave the others
+			func(ctx context.Context) { t.Conn().Close(ctx) }, // Rollback would end only a nested transaction
 		}, nil
-	case interface { // a *sql.Tx, or what embeds one
+	case interface { // a *sql.Tx, or a type that embeds one
 		ExecContext(ctx context.Context, query string, args ...any) (dbsql.Result, error)
 		Commit() error
 		Rollback() error
@@ -76,11 +77,11 @@ func transactionOf(tx any) (*transaction, error) {
 // guardLost is the code with which pawl.guard fails if the lease has ended.
 const guardLost = "PAWL1"
 
-// fails is a statement after which the server commits nothing.
+// fails is a statement that fails. After it the server does not commit the transaction.
 const fails = `DO 'BEGIN RAISE ''the lease does not guard this transaction'' USING ERRCODE = ''` + guardLost + `''; END'`
 
-// code returns the SQLSTATE if the server has refused a statement, which ends the transaction, and
-// "" otherwise. It knows the errors of pgx and of lib/pq.
+// code returns the SQLSTATE if the server has refused a statement, which also fails the transaction. Otherwise it
+// returns "". It knows the errors of pgx and of lib/pq.
 func code(err error) string {
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) {
@@ -94,14 +95,14 @@ func (t *transaction) spoil(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	err := t.exec(ctx, fails)
-	if code(err) == "" && !errors.Is(err, pgx.ErrTxClosed) { // its connection may be another's then
+	if code(err) == "" && !errors.Is(err, pgx.ErrTxClosed) { // after ErrTxClosed the connection may be in use elsewhere
 		t.abandon(ctx)
 	}
 }
 
-// Guard implements driver.Guarder. The statement locks the lease's row in tx, and fails if the lease
-// has ended: the caller cannot commit even if it ignores the error. On another database it
-// fails because the schema or the lease is missing.
+// Guard implements driver.Guarder. The statement locks the lease's row in tx, and fails if the lease has ended.
+// After that the caller cannot commit, even if it ignores the error. On another database the statement fails
+// because the schema or the lease is missing.
 func (s *store) Guard(ctx context.Context, l driver.Ref, token uint64, tx any, ended error) error {
 	t, err := transactionOf(tx)
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *store) Guard(ctx context.Context, l driver.Ref, token uint64, tx any, e
 	}
 	err = t.exec(ctx, s.sql.guard, l.Name, l.Lease, int64(token))
 	switch {
-	case err != nil && code(err) == "": // it may not have been sent
+	case err != nil && code(err) == "": // the statement may not have been sent
 		t.spoil(ctx)
 	case code(err) == guardLost:
 		return &driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("lease %s with token %d has ended in the store of this transaction", l.Lease, token)}

@@ -19,35 +19,35 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// errPooled means that the connection leads to a pooler, which passes no messages on.
+// errPooled says that there is a pooler in between, which passes no messages on.
 var errPooled = errors.New("a pooler passes no messages on")
 
-// session numbers the connections that listen. 0 is none.
+// session is the number of a connection that listens. 0 is none.
 type session int
 
-// ear is the connection that listens. The first waiter or lease opens it, and it stays open. It has an
-// advisory lock, which tells the server that messages arrive.
+// ear is the connection that listens. The first waiter or lease opens it, and it stays open. It has an advisory
+// lock, by which the server knows that the client hears messages.
 type ear struct {
-	config *pgconn.Config // nil: as the pool's
+	config *pgconn.Config // nil means the pool's
 	ready  chan struct{}  // closed after the first attempt
 
 	mu      sync.Mutex
 	started bool
 	opened  session
-	is      session // 0 while there is none
-	err     error   // of the last attempt
+	is      session // the present session; 0 while there is none
+	err     error   // the error of the last attempt
 	cut     context.CancelFunc
 }
 
-// state returns the session, or 0 and the error of the last attempt. With errPooled there will never be
-// one.
+// state returns the session, or 0 and the error of the last attempt. If that is errPooled, there will never be a
+// session.
 func (e *ear) state() (session, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.is, e.err
 }
 
-// start starts the listener once.
+// start starts the listener, unless it has started.
 func (e *ear) start(s *store) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,7 +69,7 @@ func (e *ear) set(is session, err error) {
 	}
 }
 
-// again ends the connection, which leads to the previous server.
+// again closes the connection, which leads to the previous server. listen then makes another.
 func (e *ear) again() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,7 +79,7 @@ func (e *ear) again() {
 	}
 }
 
-// next begins a session, which again ends.
+// next begins a session. again cancels the context that next returns.
 func (e *ear) next(ctx context.Context) (session, context.Context, context.CancelFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,7 +91,7 @@ func (e *ear) next(ctx context.Context) (session, context.Context, context.Cance
 // Listen implements driver.Store.
 func (s *store) Listen(f func(driver.Event)) { s.events.To(f) }
 
-// Hear implements driver.Store. One connection gets the messages about all names.
+// Hear implements driver.Store. One connection receives the messages about all names.
 func (s *store) Hear(string) (ready <-chan struct{}, stop func()) {
 	s.ear.start(s)
 	return s.ear.ready, func() {}
@@ -133,8 +133,8 @@ func (s *store) listenOnce() (heard bool, err error) {
 	if c.pooled {
 		return false, errPooled
 	}
-	// If the server has not noticed that the previous connection is gone, the lock is still held
-	// for it. So the client takes it again, which the server allows.
+	// If the server has not noticed that the previous connection is gone, that connection still has the lock. The
+	// lock is shared, so the client can take it again.
 	rctx, done := context.WithTimeout(ctx, requestTimeout)
 	defer done()
 	listen := fmt.Sprintf(`LISTEN "pawl:%[1]s"; SELECT pg_catalog.pg_advisory_lock_shared(pg_catalog.hashtextextended('pawl:%[1]s', 0))`, s.id)
@@ -142,7 +142,7 @@ func (s *store) listenOnce() (heard bool, err error) {
 		return false, s.classify(ctx, err)
 	}
 	s.ear.set(is, nil)
-	// Messages from the time without a listener are lost, and the server may have dropped waiters.
+	// Messages were lost while there was no listener, and the server may have dropped waiters.
 	s.events.Put(driver.Event{Kind: driver.Missed})
 	for {
 		if err := c.beat(ctx); err != nil {
@@ -186,8 +186,8 @@ func (s *store) hear(from session, message string) {
 	s.events.Put(e)
 }
 
-// handed reads the rest of a message that grants a name. In a message of another run there is no session:
-// it is only a reason to look.
+// handed reads the rest of a message that grants a name. If the message is from another run, the event has no
+// session; then it is only a reason to look.
 func (s *store) handed(e *driver.Event, from session, told string) bool {
 	f := strings.SplitN(told, " ", 7)
 	if len(f) != 7 {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// shownLease is a lease as the store describes it. Times are by the server's clock.
+// shownLease is a lease or a waiter as pawl.look and pawl.holders return it. Times are by the server's clock.
 type shownLease struct {
 	Lease  string `json:"lease"`
 	Token  uint64 `json:"token"`
@@ -21,7 +21,7 @@ type shownLease struct {
 	Since  int64  `json:"since"`
 	Record string `json:"record"`
 	Kind   int    `json:"kind"`
-	// Tx is the transaction that keeps the lease although its time is over.
+	// Tx is the transaction that keeps the lease after it has expired.
 	Tx *struct {
 		PID         int    `json:"pid"`
 		Application string `json:"application"`
@@ -29,7 +29,7 @@ type shownLease struct {
 	} `json:"tx"`
 }
 
-// shownName is what pawl.look returns.
+// shownName is a name as pawl.look returns it.
 type shownName struct {
 	Name    string       `json:"name"`
 	Token   uint64       `json:"token"`
@@ -55,7 +55,7 @@ func (l shownLease) held() driver.Held {
 
 func readHolders(b []byte) (holders []driver.Held) {
 	var some []shownLease
-	_ = json.Unmarshal(b, &some) // unreadable ones are not shown
+	_ = json.Unmarshal(b, &some) // on an error no holders are shown
 	for _, l := range some {
 		holders = append(holders, l.held())
 	}
@@ -89,7 +89,7 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	return some, nil
 }
 
-// look describes names. One of name and prefix is a string, the other nil.
+// look returns the state of names. Either name or prefix is a string, and the other is nil.
 func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, error) {
 	rows, _, err := s.exec(ctx, requestTimeout, s.sql.look, name, prefix)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, err
 		info := &driver.Info{Name: n.Name, Token: driver.Token(n.Token), Holders: []driver.Held{}}
 		for _, l := range n.Holders {
 			h := l.held()
-			h.Expires = now.Add(h.Expires.Sub(time.UnixMicro(n.At))) // whatever the server's clock says
+			h.Expires = now.Add(h.Expires.Sub(time.UnixMicro(n.At))) // the clocks of server and client may differ
 			info.Holders = append(info.Holders, h)
 			info.Token = max(info.Token, driver.Token(l.Token))
 		}

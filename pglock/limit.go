@@ -13,14 +13,13 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// limit is what a client knows of MaxTTL. The server checks each grant against the MaxTTL of the
-// store, which stays known even when leases are missing. So clients need not be configured alike: they
-// use the value of the store.
+// limit contains what a client knows of MaxTTL. The server checks each grant against the store's MaxTTL, which it
+// knows even if it lacks leases. So clients may have different settings: they use the value of the store.
 type limit struct {
 	own      time.Duration
 	explicit bool
 	who      string
-	note     func(text string) // nil: nobody wants to know
+	note     func(text string) // nil without a Logger
 
 	mu     sync.Mutex
 	learnt storekit.MaxTTL
@@ -30,7 +29,7 @@ func newLimit(own time.Duration, who driver.Holder) *limit {
 	return &limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: storekit.Signature(who)}
 }
 
-// tooLong is the error when the store refuses a TTL.
+// tooLong returns the error for a TTL that the store refuses because it is longer than longest.
 func (l *limit) tooLong(ttl, longest time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,14 +12,13 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// New returns a client of the database of pool. It takes from the pool the hosts, user, password, TLS
-// configuration, dialer and BeforeConnect, which may set a short-lived password for each connection.
-// It takes nothing else: AfterConnect and the other hooks, tracers and limits of the pool have no effect.
+// New returns a client of the database of pool. From the pool it takes the hosts, user, password, TLS
+// configuration, dialer, and BeforeConnect, which may set a short-lived password for each connection. The other
+// hooks, the tracers and the limits of the pool have no effect.
 //
-// The client makes its own connections, at most MaxConns and one that listens, because it has to know
-// over which connection a request went, and has to hear messages. Closing the pool does not close
-// the client, and closing the client does not close the pool. Options.Password must be empty. New returns the
-// same errors as Open.
+// The client makes its own connections: at most MaxConns, and one that listens. It has to know over which
+// connection a request went, and to receive messages. Closing the pool does not close the client, and closing the
+// client does not close the pool. Options.Password must be empty. New returns the errors of Open.
 func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	if pool == nil || opts.Password != "" {
@@ -32,7 +31,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*pawl.Client, 
 	return pawl.Connect(ctx, where.open, &opts.Options)
 }
 
-// ofPool returns the address of a pool.
+// ofPool returns an address with the configuration of a pool.
 func ofPool(pool *pgxpool.Config, opts *Options) (*address, error) {
 	a := &address{opts: *opts, config: &pool.ConnConfig.Config}
 	name(a.config)

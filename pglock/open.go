@@ -16,34 +16,34 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// Mode says how safe a commit in the store is. All clients of a store use the same mode, which the
-// first one sets.
+// Mode says how safe a commit in the store is. All clients of a store use the same mode. The first client sets
+// it.
 type Mode string
 
 const (
-	// Durable is the default. A lease is on disk before it is granted, so a crash of the server
-	// loses none. A promoted replica grants nothing for MaxTTL.
+	// Durable is the default. A lease is on disk before it is granted, so a crash of the server loses no lease. A
+	// promoted replica grants nothing for MaxTTL.
 	Durable Mode = "durable"
-	// Synchronous is for servers with synchronous_standby_names, if every standby that may be
-	// promoted has each commit. A promoted replica then lacks nothing and grants at once. A server
-	// that waits for no standby grants nothing.
+	// Synchronous is for servers with synchronous_standby_names, if every standby that may be promoted has each
+	// commit. A promoted replica then lacks no lease and grants at once. A server that waits for no standby grants
+	// nothing.
 	Synchronous Mode = "synchronous"
 	// Async does not wait for the disk. After a crash, and after the promotion of a replica, the
 	// server grants nothing for MaxTTL.
 	Async Mode = "async"
 )
 
-// Options are the settings of a client. A nil *Options is the same as the zero value. Parameters of
-// the URL take precedence.
+// Options are the settings of a client. The zero value and a nil *Options are valid. A parameter of the URL
+// overrides its field.
 type Options struct {
 	pawl.Options
 
-	// Schema holds the tables and functions. The default is "pawl". Clients with the same schema
-	// of the same database exclude each other. A client makes the schema if it is missing.
+	// Schema contains the tables and functions. The default is "pawl". Clients exclude each other if they use the
+	// same schema of the same database. A client makes the schema if it is missing.
 	Schema string
 
-	// MaxTTL is the longest TTL of any lease in the store. The first client sets it, by default
-	// to pawl.DefaultTTL. Later clients use the value in the store. See SetMaxTTL.
+	// MaxTTL is the longest TTL of any lease in the store. The first client sets it; the default is
+	// pawl.DefaultTTL. Later clients use the value in the store. See SetMaxTTL.
 	MaxTTL time.Duration
 
 	// Mode says how safe a commit is. The default is Durable.
@@ -53,15 +53,14 @@ type Options struct {
 	// leads to a pooler in transaction mode.
 	Listen string
 
-	// MaxConns is the largest number of connections, besides the one that listens. The default
-	// is 4.
+	// MaxConns limits the number of connections, without the one that listens. The default is 4.
 	MaxConns int
 
-	// Password is the password if the URL has none. If both are empty, the client uses
-	// $PAWL_POSTGRES_PASSWORD, and then PostgreSQL's own variables and password file.
+	// Password is the password if the URL has none. If both are empty, the client uses $PAWL_POSTGRES_PASSWORD,
+	// and then PostgreSQL's own variables and password file.
 	Password string
 
-	// ConnectTimeout bounds the time to make a connection. The default is 5 s.
+	// ConnectTimeout limits the time to make a connection. The default is 5 s.
 	ConnectTimeout time.Duration
 }
 
@@ -73,24 +72,24 @@ const (
 	passwordEnv    = "PAWL_POSTGRES_PASSWORD"
 )
 
-// Open returns a client of the database at url, which has the form that PostgreSQL's own programs
-// accept:
+// Open returns a client of the database at url. The URL has the form that PostgreSQL's own programs accept:
 //
 //	postgres://[user[:password]@][host[:port],…][/database]
 //
-// It may have the parameters schema, max_ttl, mode, listen, max_conns, connect_timeout and
-// password_file, and those of PostgreSQL, such as sslmode, sslrootcert, or host for a socket. If it
-// names several hosts, the client uses the one that accepts writes. Open connects, within
-// ConnectTimeout, and makes the schema if it is missing. If the server is unavailable, Open still
-// succeeds, and the client connects when it is used: see pawl.Client.Ping. Any other error says what to
-// do. No error contains the password.
+// It may have the parameters schema, max_ttl, mode, listen, max_conns, connect_timeout and password_file, and the
+// parameters of PostgreSQL, such as sslmode, sslrootcert, or host for a socket. If it names several hosts, the
+// client uses the one that accepts writes.
+//
+// Open connects, which takes at most ConnectTimeout, and makes the schema if it is missing. If the server is
+// unavailable, Open succeeds, and the client connects when it is used: see pawl.Client.Ping. Other errors say what
+// to do. Errors do not contain the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return NewStore(ctx, url, opts) }, &opts.Options)
 }
 
-// NewStore returns the wire of a client of the database at url, for callers that wrap it before
-// they pass it to pawl.New. It returns the same errors as Open.
+// NewStore returns the store at url, for programs that wrap the store before they pass it to pawl.New. It returns
+// the errors of Open, and ErrUnavailable if the server is unavailable.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
 	where, err := parseURL(url, orDefault(opts))
 	if err != nil {
@@ -99,7 +98,7 @@ func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, err
 	return where.open(ctx)
 }
 
-// open returns a store that is connected, as an interface that is nil with an error.
+// open returns a store that is connected. The interface is nil if there is an error.
 func (where *address) open(ctx context.Context) (driver.Store, error) {
 	s, err := newStore(ctx, where)
 	if err != nil {
@@ -108,8 +107,8 @@ func (where *address) open(ctx context.Context) (driver.Store, error) {
 	return s, nil
 }
 
-// orDefault returns a copy: a client may connect long after Open, and the caller may have changed
-// the options by then.
+// orDefault returns a copy of opts. The client may connect long after Open, and the caller may change the options
+// in the meantime.
 func orDefault(opts *Options) *Options {
 	if opts == nil {
 		return &Options{}
@@ -139,7 +138,7 @@ func newStore(ctx context.Context, where *address) (*store, error) {
 	case len(s.schema) > 63 || driver.CheckName(s.schema) != nil:
 		return nil, fmt.Errorf("pglock: schema %q: use at most 63 letters and digits", driver.Shorten(s.schema))
 	}
-	if opts.TTL > s.limit.own { // before it sets a MaxTTL that is too short for itself
+	if opts.TTL > s.limit.own { // else the client could set a MaxTTL that is too short for its own TTL
 		return nil, fmt.Errorf("pglock: %w", storekit.RefuseHere(opts.TTL, s.limit.own, s.limit.explicit))
 	}
 	if opts.Logger != nil {
@@ -155,8 +154,7 @@ func newStore(ctx context.Context, where *address) (*store, error) {
 	return s, nil
 }
 
-// start connects, makes the schema if it is missing, and binds the store to the run of
-// the server.
+// start connects, makes the schema if it is missing, and binds the store to the server's run.
 func (s *store) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.pool.timeout+requestTimeout)
 	defer cancel()
@@ -174,21 +172,20 @@ func (s *store) start(ctx context.Context) error {
 	return err
 }
 
-// Bless declares that no client holds a lease that the server at url may lack. It ends the
-// quarantine after a crash or the promotion of a replica. Call it only after every holder has
-// ended or was stopped. If opts or the URL name a MaxTTL, Bless sets it as well. It returns the same
-// errors as Open.
+// Bless declares that no client holds a lease that the server at url may lack. It ends the quarantine after a
+// crash or the promotion of a replica. Call it only after every holder has ended or was stopped. If opts or the
+// URL have a MaxTTL, Bless sets it, too. Bless returns the errors of Open.
 func Bless(ctx context.Context, url string, opts *Options) error {
 	return change(ctx, "bless", url, opts, true)
 }
 
-// SetMaxTTL changes MaxTTL of the store at url for all clients, at any time. Running clients
-// adopt it with their next lease. A longer MaxTTL takes effect at once, a shorter one for new
-// leases and for renewals. A quarantine still lasts until the last lease with the longer one must have
-// ended. It returns the same errors as Open.
+// SetMaxTTL changes MaxTTL of the store at url for all clients. You can call it at any time; running clients adopt
+// the value with their next lease. A longer MaxTTL takes effect at once, a shorter one with the next lease or
+// renewal. A quarantine still lasts until every lease with the longer one must have ended. SetMaxTTL returns the
+// errors of Open.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
 	with := *orDefault(opts)
-	with.MaxTTL, with.TTL = maxTTL, 0 // nothing is asked for, so no TTL is too long
+	with.MaxTTL, with.TTL = maxTTL, 0 // no lease is asked for, so newStore need not check a TTL
 	return change(ctx, "set MaxTTL", url, &with, false)
 }
 

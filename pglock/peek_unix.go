@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// peek reports whether something has come on a connection, or its end, without taking it; and
-// whether it could find out.
+// peek reports whether input or the end of input has come on a connection. It leaves the input there. ok is false
+// if it could not find out.
 func peek(c net.Conn) (something, ok bool) {
 	if t, is := c.(*tls.Conn); is {
 		c = t.NetConn()
@@ -24,7 +24,7 @@ func peek(c net.Conn) (something, ok bool) {
 	if err != nil {
 		return true, true
 	}
-	// Not raw.Read, which waits for other reads to end: pgx leaves one behind after a write that took long.
+	// raw.Read would wait for other reads to end. pgx leaves a read behind after a slow write.
 	err = raw.Control(func(fd uintptr) {
 		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		something = err != syscall.EAGAIN && err != syscall.EINTR

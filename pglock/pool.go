@@ -18,34 +18,34 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// pool has the connections of a store. If one of them breaks, the pool also drops idle ones that are
-// as old or older: they lead to the same server.
+// pool contains the connections of a store. If one of them breaks, the pool also closes the idle ones that are as
+// old or older, because they lead to the same server.
 type pool struct {
 	config  *pgconn.Config
-	before  func(context.Context) (*pgconn.Config, error) // nil, or what makes config anew for each connection
+	before  func(context.Context) (*pgconn.Config, error) // if not nil, returns the configuration for each connection
 	timeout time.Duration                                 // to make a connection
 	check   func(run) error
 	ctx     context.Context
-	slots   chan struct{} // an element for each connection in use
-	dials   chan struct{} // an element for each connection that is made
-	more    chan struct{} // an element for each connection that has become idle, unless it is full
-	took    atomic.Int64  // what the last answer took, in ns
+	slots   chan struct{} // holds an element for each connection in use
+	dials   chan struct{} // holds an element for each dial under way
+	more    chan struct{} // gets an element when a connection becomes idle
+	took    atomic.Int64  // how long the last answer took, in ns
 
 	mu     sync.Mutex
 	idle   []*conn
 	used   int            // connections that are not idle
-	broken driver.Instant // connections made until then are not used again
+	broken driver.Instant // connections made until this instant are not used again
 }
 
 type conn struct {
 	*pgconn.PgConn
 	made driver.Instant
-	// unconfirmed is the server's warning that a commit may not have reached a replica. Only the goroutine
-	// that reads from the connection uses it.
+	// unconfirmed is the server's warning that a commit may not have reached a replica. Only the goroutine that
+	// reads from the connection uses the field.
 	unconfirmed string
 
-	pooled bool                                    // behind a pooler: no session of its own
-	put    driver.Instant                          // when it was given back last; 0 if it is new
+	pooled bool                                    // a pooler is in between, so the session is not the client's alone
+	put    driver.Instant                          // when put was called last; 0 for a new connection
 	known  map[string]*pgconn.StatementDescription // prepared statements
 }
 
@@ -71,7 +71,7 @@ func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.Noti
 	config.ConnectTimeout = min(cmp.Or(config.ConnectTimeout, p.timeout), p.timeout/hosts(config))
 	config.OnNotification = hear
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		// The wait for the replica was cancelled, and the server has committed without it.
+		// The wait for the replica was cancelled. The server has committed without it.
 		if n.Severity == "WARNING" && strings.Contains(n.Detail, "already committed locally") {
 			c.unconfirmed = n.Message
 		}
@@ -90,22 +90,22 @@ func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.Noti
 	return c, err
 }
 
-// hosts counts the hosts of the URL. Each gets its share of the time, so that a primary whose machine is
-// gone does not keep a client from the next host.
+// hosts returns the number of hosts in the URL. Each host gets its share of the time. So if the machine of a
+// primary is gone, the client still reaches the next host.
 func hosts(config *pgconn.Config) time.Duration {
 	type address struct {
 		host string
 		port uint16
 	}
 	all := map[address]bool{{config.Host, config.Port}: true}
-	for _, f := range config.Fallbacks { // each host is there with and without TLS, if both are tried
+	for _, f := range config.Fallbacks { // a host may appear twice: with and without TLS
 		all[address{f.Host, f.Port}] = true
 	}
 	return time.Duration(len(all))
 }
 
-// look refuses a replica, and a server that was replaced, so that the next host is tried. It also
-// finds out whether there is a pooler in between, which makes up the process number of its backend.
+// look refuses a replica, and a server that was replaced, so that the next host is tried. It also finds out
+// whether there is a pooler in between: a pooler makes up a process number.
 func (c *conn) look(ctx context.Context, pc *pgconn.PgConn, check func(run) error) error {
 	pid := strconv.FormatUint(uint64(pc.PID()), 10)
 	res := pc.ExecParams(ctx, lookAtServer, [][]byte{[]byte(pid)}, nil, nil, nil).Read()
@@ -116,15 +116,15 @@ func (c *conn) look(ctx context.Context, pc *pgconn.PgConn, check func(run) erro
 	if string(res.Rows[0][1]) == "t" {
 		return errReplica
 	}
-	timeline, err := strconv.ParseUint(string(res.Rows[0][3][:8]), 16, 32) // the file's name begins with it
+	timeline, err := strconv.ParseUint(string(res.Rows[0][3][:8]), 16, 32) // the name of the WAL file begins with the timeline
 	if err != nil {
 		return err
 	}
 	return check(run{string(res.Rows[0][2]), int(timeline)})
 }
 
-// lookAtServer also sets search_path, for the session, or through a pooler for this statement only. Any
-// path may be set before, so it names pg_catalog throughout.
+// lookAtServer also sets search_path: for the session, or through a pooler for this statement only. Before that
+// the path may be anything, so the statement names pg_catalog throughout.
 const lookAtServer = `SELECT pg_catalog.pg_backend_pid(), r.only, c.system_identifier,
 		CASE WHEN NOT r.only THEN pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) END,
 		pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.<>) $1::bigint)
@@ -133,8 +133,9 @@ const lookAtServer = `SELECT pg_catalog.pg_backend_pid(), r.only, c.system_ident
 
 var errReplica = errors.New("read only connection")
 
-// get returns a connection for the caller alone, until put. If none is idle, it makes one, and takes the first that is
-// idle then: on a slow link a new one takes two round trips, and another request may put its own back earlier.
+// get returns a connection for the caller alone, until put. If none is idle, get dials one, and takes the first
+// that becomes idle. On a slow link a new connection takes two round trips, and another request may put its own
+// back earlier.
 func (p *pool) get(ctx context.Context) (*conn, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -153,7 +154,7 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 			dials = nil
 			go func() { made <- p.connect() }()
 		case err := <-made:
-			failed, dials = err, p.dials // if it was well, another request was quicker
+			failed, dials = err, p.dials // without an error another request has taken the connection: dial again
 		case <-p.more:
 		case <-ctx.Done():
 			failed = &driver.Failure{Err: ctx.Err()}
@@ -165,7 +166,7 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	}
 }
 
-// connect makes an idle connection. It goes on when the request that needs it has given up.
+// connect dials an idle connection. It goes on if the request that needs it has given up.
 func (p *pool) connect() error {
 	c, err := p.dial(p.ctx, p.config, nil)
 	<-p.dials
@@ -197,7 +198,7 @@ func (p *pool) pop(ctx context.Context) *conn {
 	}
 }
 
-// put returns a connection to the pool. A bad one takes those of its age and older along.
+// put returns a connection to the pool. If it is bad, put also closes the idle ones that are as old or older.
 func (p *pool) put(c *conn, good bool) {
 	if !good {
 		p.drop(c.made)
@@ -207,7 +208,8 @@ func (p *pool) put(c *conn, good bool) {
 	<-p.slots
 }
 
-// keep makes a connection idle. It closes one that is too old, or is one too many. was is 1 for one that was in use.
+// keep makes a connection idle. It closes the connection if it is too old, or if there are enough. was is 1 for a
+// connection that was in use, and 0 for a new one.
 func (p *pool) keep(c *conn, was int) {
 	p.mu.Lock()
 	p.used -= was
@@ -226,7 +228,8 @@ func (p *pool) keep(c *conn, was int) {
 	}
 }
 
-// drop closes the connections made until then. Those in use are closed by put.
+// drop closes the connections that were made until the given instant: the idle ones now, those in use when they
+// are put.
 func (p *pool) drop(until driver.Instant) {
 	p.mu.Lock()
 	p.broken = max(p.broken, until)
@@ -243,12 +246,11 @@ func (p *pool) drop(until driver.Instant) {
 	}
 }
 
-// pingAfter is how long a connection may be idle without a ping, on systems where peek cannot look
-// at it.
+// pingAfter is how long a connection may be idle before alive pings it, on systems without peek.
 const pingAfter = time.Second
 
-// alive reports whether an idle connection can be used. Before a server or a pooler closes one, it
-// says so on it. Nothing else is expected there, so any input means that it is dead.
+// alive reports whether an idle connection can be used. A server or a pooler that closes a connection announces
+// it. No other input can come on an idle connection, so any input means that the connection is dead.
 func (c *conn) alive(ctx context.Context) bool {
 	if something, ok := peek(c.Conn()); ok {
 		return !something
@@ -256,15 +258,15 @@ func (c *conn) alive(ctx context.Context) bool {
 	return driver.Now().Sub(max(c.made, c.put)) < pingAfter || c.Ping(ctx) == nil
 }
 
-// end closes a connection and does not wait for the server.
+// end closes a connection without waiting for the server.
 func (c *conn) end() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c.Close(ctx)
 }
 
-// exec sends one statement and returns its rows. sent is an instant before the sending. Statements
-// are prepared, except through a pooler.
+// exec sends one statement and returns its rows. sent is an instant before the sending. exec prepares statements,
+// except through a pooler.
 func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][]byte, sent driver.Instant, err error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
@@ -280,7 +282,7 @@ func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][
 		res = c.ExecParams(ctx, sql, values, nil, nil, nil).Read()
 	default:
 		if prepared := c.known[sql]; prepared != nil {
-			res = c.ExecStatement(ctx, prepared, values, nil, nil).Read() // does not ask for the columns again
+			res = c.ExecStatement(ctx, prepared, values, nil, nil).Read() // unlike ExecPrepared, does not ask for the columns again
 		} else {
 			res = c.first(ctx, sql, values)
 		}
@@ -291,8 +293,8 @@ func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][
 	return res.Rows, sent, res.Err
 }
 
-// first prepares a statement and runs it in the same round trip. A renewal may be the first statement of
-// its connection, and has no time for two.
+// first prepares a statement and runs it in the same round trip. A renewal may be the first statement of its
+// connection, and may not have time for two round trips.
 func (c *conn) first(ctx context.Context, sql string, values [][]byte) *pgconn.Result {
 	name := "pawl" + strconv.Itoa(len(c.known))
 	p := c.StartPipeline(ctx)
@@ -307,13 +309,13 @@ func (c *conn) first(ctx context.Context, sql string, values [][]byte) *pgconn.R
 		switch next, res.Err = p.GetResults(); next := next.(type) {
 		case *pgconn.StatementDescription:
 			next.Name, next.SQL = name, sql
-			c.known[sql] = next // also if the statement fails
+			c.known[sql] = next // it stays prepared even if it fails
 		case *pgconn.ResultReader:
 			res = next.Read()
 		}
 	}
 	if err := p.Close(); res.Err == nil {
-		res.Err = err // of the commit
+		res.Err = err // the commit has failed
 	}
 	return res
 }

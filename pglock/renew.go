@@ -11,16 +11,17 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// renewing is the renewal of a lease.
+// renewing is a request for a renewal.
 type renewing struct {
 	driver.Ref
 	ttl time.Duration
 }
 
-// leastFlight is the least TTL for which a renewal goes on without its caller.
+// leastFlight is the shortest TTL for which a renewal goes on without its caller.
 const leastFlight = time.Second
 
-// answerTime is how long a renewal for ttl waits for its answer after it was sent. A later one comes too late.
+// answerTime returns how long a renewal for ttl waits for its answer after it was sent. A later answer is of no
+// use.
 func (s *store) answerTime(ttl time.Duration) time.Duration {
 	if ttl < leastFlight {
 		return requestTimeout
@@ -28,15 +29,15 @@ func (s *store) answerTime(ttl time.Duration) time.Duration {
 	return max(ttl/3, s.pool.grace())
 }
 
-// renewal is what a renewal for ttl has brought.
+// renewal is the result of a renewal for ttl.
 type renewal struct {
 	driver.Renewal
 	ttl time.Duration
 	err error
 }
 
-// Renew implements driver.Store. A renewal may wait for a connection that others use, and only then for its answer. So it
-// goes on when its caller has given up, and the next call returns its answer.
+// Renew implements driver.Store. A renewal may first have to wait for a connection that other requests use, and
+// then for its answer. So the renewal goes on when its caller has given up, and the next call returns its answer.
 func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
 	h, _ := l.Handle.(*handle)
 	if h == nil || ttl < leastFlight {
@@ -48,7 +49,7 @@ func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (dri
 		fctx, cancel := context.WithTimeout(context.Background(), ttl)
 		defer cancel()
 		r, err := s.renewOnce(fctx, renewing{l, ttl})
-		if errors.Is(err, context.DeadlineExceeded) { // of fctx, which is no caller's
+		if errors.Is(err, context.DeadlineExceeded) { // fctx has ended, which is not the caller's context
 			err = &driver.Failure{Err: s.explain(err), Maybe: true, Silent: true}
 		}
 		select {
@@ -73,7 +74,7 @@ func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (dri
 	}
 }
 
-// keep keeps a late answer for the next call, in place of an earlier one.
+// keep keeps a late answer for the next call. It replaces an earlier one.
 func (h *handle) keep(r renewal) {
 	select {
 	case <-h.late:
@@ -81,7 +82,7 @@ func (h *handle) keep(r renewal) {
 	}
 	select {
 	case h.late <- r:
-	default: // there is a later one
+	default: // a later answer is there
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 //go:embed sql/schema.sql
 var schemaSQL string
 
-// version is the version of sql/schema.sql. A client works with no other.
+// version is the version of sql/schema.sql. A client works only with this version.
 const version = 1
 
 var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpawl\.|SCHEMA IF NOT EXISTS pawl\b`) })
 
-// Schema returns the SQL that makes the schema of a store, for use with a migration tool. An empty
-// name means "pawl". The SQL is safe to apply again. Open applies it if the schema is missing and the user may
+// Schema returns the SQL that makes the schema of a store, for use with a migration tool. If name is empty, it is
+// "pawl". The SQL is safe to apply again. Open applies it if the schema is missing and the user has the right to
 // create it.
 func Schema(name string) string { return inSchema(schemaSQL, name) }
 
@@ -42,7 +42,7 @@ type statements struct {
 
 func newStatements(schema string) statements {
 	call := func(s string) string { return "SELECT * FROM " + quote(schema) + "." + s }
-	one := func(s string) string { return "SELECT " + quote(schema) + "." + s } // of one column: costs the server less
+	one := func(s string) string { return "SELECT " + quote(schema) + "." + s } // for one column; costs the server less
 	return statements{
 		acquire:     call("acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
 		acquireMany: call("acquire_many($1, $2, $3, $4, $5, $6)"),

@@ -13,15 +13,15 @@ import (
 
 // store is the wire of one client.
 type store struct {
-	id       string // of this participant; names its channel
-	where    string // for people
+	id       string // identifies this client; part of the name of its channel
+	where    string // hosts and database, for error texts
 	schema   string
 	sql      statements
 	mode     Mode
 	limit    *limit
 	pool     *pool
 	ear      ear
-	takes    storekit.Batch[*asking, reply] // requests for free names
+	takes    storekit.Batch[*asking, reply] // requests for names that may be free
 	releases storekit.Batch[ending, reply]
 	renewals storekit.Batch[renewing, reply]
 	records  storekit.Records
@@ -32,7 +32,7 @@ type store struct {
 	work   sync.WaitGroup
 
 	binding sync.Mutex     // bind runs once at a time
-	boundAt driver.Instant // when it was sent last; guarded by binding
+	boundAt driver.Instant // when bind last sent its request; guarded by binding
 
 	mu  sync.Mutex // guards run
 	run run
@@ -40,7 +40,7 @@ type store struct {
 
 var _ driver.Guarder = (*store)(nil)
 
-// lookEvery is how often a waiter looks without a message, which may be late or lost.
+// lookEvery is how often a waiter looks without a message, because messages may be late or lost.
 const lookEvery = 2 * time.Second
 
 // Caps implements driver.Store.
@@ -57,8 +57,8 @@ func (s *store) Caps() driver.Caps {
 // Close implements driver.Store.
 func (s *store) Close() error {
 	s.cancel()
-	s.ear.again()             // no work begins after this
-	s.pool.drop(driver.Now()) // and no connection is made any more
+	s.ear.again()             // listen does not begin after this
+	s.pool.drop(driver.Now()) // closes the idle connections, and later those in use
 	s.work.Wait()
 	return nil
 }

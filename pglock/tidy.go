@@ -11,15 +11,15 @@ import (
 const (
 	tidyEvery = time.Hour
 	tidyRows  = 1000
-	keepFor   = 24 * time.Hour // how long a token is remembered
+	keepFor   = 24 * time.Hour // how long an unused row stays
 )
 
-// tidy removes what is no longer needed, about once an hour.
+// tidy removes rows that are no longer needed, about once an hour.
 func (s *store) tidy() {
 	for pause := rand.N(tidyEvery); ; pause = tidyEvery/2 + rand.N(tidyEvery) {
 		select {
 		case <-time.After(pause):
-			_ = s.tidyOnce(s.ctx, keepFor) // the next one, or another client, does it
+			_ = s.tidyOnce(s.ctx, keepFor) // after an error the next call, or another client, does it
 		case <-s.ctx.Done():
 			return
 		}

@@ -27,25 +27,25 @@ func init() {
 	pawl.Register("postgresql", openByURL)
 }
 
-// openByURL is Open for pawl.Open.
+// openByURL opens a store for pawl.Open.
 func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Store, error) {
 	return NewStore(ctx, url, &Options{Options: *opts})
 }
 
 // address is a parsed URL, or a pool.
 type address struct {
-	shown  string // for people
+	shown  string // hosts and database, for error texts
 	opts   Options
 	config *pgconn.Config
-	before func(context.Context) (*pgconn.Config, error) // see pool
-	listen *pgconn.Config                                // nil: that of config
+	before func(context.Context) (*pgconn.Config, error) // see pool.before
+	listen *pgconn.Config                                // nil means config
 }
 
 var errURL = errors.New("pglock: this is not a URL like postgres://user:password@host:5432/database; " +
 	"a port is 1 to 65535; write special characters of the password as %xx")
 
-// parseURL reads a URL. Its errors do not repeat the URL: it may contain a password, and in a wrong URL
-// the end of the password is unknown.
+// parseURL reads a URL. Its errors do not repeat the URL: the URL may contain a password, and if the syntax is
+// wrong, nobody can tell where the password ends.
 func parseURL(s string, opts *Options) (*address, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil {
@@ -80,12 +80,13 @@ func (a *address) direct() error {
 	return err
 }
 
-// postgresParams are the parameters of PostgreSQL's clients. Any other is a setting of the server, such as search_path.
+// postgresParams are the parameters of PostgreSQL's clients. PostgreSQL takes any other as a setting of the
+// server, such as search_path.
 var postgresParams = strings.Fields(`host port database user password passfile sslmode sslkey sslcert sslcertmode sslrootcert
 sslnegotiation sslpassword sslsni krbspn krbsrvname target_session_attrs service servicefile min_protocol_version
 max_protocol_version channel_binding require_auth application_name options`)
 
-// params reads the parameters of this package, and returns the others.
+// params reads the parameters of this package, and returns the others for PostgreSQL.
 func (a *address) params(query string) (rest string, err error) {
 	all, err := url.ParseQuery(query)
 	if err != nil {
@@ -98,7 +99,7 @@ func (a *address) params(query string) (rest string, err error) {
 		storekit.Set("listen", &a.opts.Listen, storekit.Text),
 		storekit.Set("max_conns", &a.opts.MaxConns, storekit.Int),
 		storekit.Set("password_file", &a.opts.Password, storekit.ReadPassword),
-		// As the other stores have it. PostgreSQL's own is in seconds, without a unit.
+		// A duration, as in the other stores. PostgreSQL's connect_timeout is a number of seconds.
 		storekit.Set("connect_timeout", &a.opts.ConnectTimeout, func(v string) (time.Duration, error) {
 			if _, err := strconv.Atoi(v); err == nil {
 				v += "s"
@@ -113,7 +114,7 @@ func (a *address) params(query string) (rest string, err error) {
 			delete(all, name)
 		}
 	}
-	take("ttl") // which is refused
+	take("ttl") // ReadQuery refuses it
 	known := slices.Clone(postgresParams)
 	for _, p := range ours {
 		take(p.Name)
@@ -127,10 +128,10 @@ func (a *address) params(query string) (rest string, err error) {
 	return all.Encode(), storekit.ReadQuery(mine.Encode(), ours...)
 }
 
-// parseConfig has pgconn read a URL, with PostgreSQL's variables and files.
+// parseConfig lets pgconn read a URL, with PostgreSQL's variables and files.
 func parseConfig(u *url.URL, opts *Options) (*pgconn.Config, error) {
 	full := *u
-	full.Path = cmp.Or(u.Path, "/") // it wants the slashes, also before nothing
+	full.Path = cmp.Or(u.Path, "/") // pgconn needs the slash after the hosts, even if no database follows
 	conf, err := pgconn.ParseConfig(full.String())
 	if err != nil {
 		if cause := errors.Unwrap(err); cause != nil && !strings.Contains(cause.Error(), "postgres") {
@@ -145,14 +146,14 @@ func parseConfig(u *url.URL, opts *Options) (*pgconn.Config, error) {
 	return conf, nil
 }
 
-// name sets what the server shows of a connection without a name.
+// name sets the name by which the server shows the connection, if it has none.
 func name(conf *pgconn.Config) {
 	if conf.RuntimeParams["application_name"] == "" {
 		conf.RuntimeParams["application_name"] = "pawl"
 	}
 }
 
-// shown returns the hosts and the database, for people.
+// shown returns the hosts and the database, for error texts.
 func shown(conf *pgconn.Config) string {
 	at := func(host string, port uint16) string {
 		if strings.HasPrefix(host, "/") {
@@ -162,7 +163,7 @@ func shown(conf *pgconn.Config) string {
 	}
 	hosts := []string{at(conf.Host, conf.Port)}
 	for _, f := range conf.Fallbacks {
-		if next := at(f.Host, f.Port); next != hosts[len(hosts)-1] { // the same without TLS
+		if next := at(f.Host, f.Port); next != hosts[len(hosts)-1] { // else it is the same host without TLS
 			hosts = append(hosts, next)
 		}
 	}

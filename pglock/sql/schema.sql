@@ -1,59 +1,59 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The schema of package pglock. It is safe to apply again, also while clients run.
+-- The schema of package pglock. It is safe to apply again, even while clients run.
 --
--- Every function reads the clock after it has locked the row of its name, because it may have
--- waited for the lock. Times are in microseconds since 1970. A kind is 0 for exclusive, -1 for
--- shared, or the number of slots.
+-- Every function reads the clock after it has locked the row of its name, because it may have waited for the lock.
+-- Times are in microseconds since 1970. A kind is 0 for exclusive, -1 for shared, or the number of slots.
 --
--- A function or an operator of another schema in the search path would run with the rights of
--- the client. So each function that clients call sets the path, for itself and for those that it
--- calls. All others name pg_catalog.
+-- A function or an operator of another schema in the search path would run with the rights of the client. So each
+-- function that clients call sets the path, which also applies to the functions that it calls. pawl.us and
+-- pawl.timeline name pg_catalog, because they can also run without that path: the last statement of this file
+-- calls pawl.timeline.
 --
 -- The guard of a lease relies on these row locks:
---   Every function locks the row in pawl.lock FOR NO KEY UPDATE, so they run one after the
---     other for a name.
---   pawl.guard, in a transaction of the user, locks the row of its lease FOR KEY SHARE, which
---     stops no renewal.
---   A function that ends a lease or takes over its row must lock that row FOR UPDATE, and does
---     not wait for it: a guarded lease holds the name until the transaction has ended.
+--   Every function locks the row in pawl.lock FOR NO KEY UPDATE, so functions for one name run
+--     one after the other.
+--   pawl.guard runs in a transaction of the user and locks the lease's row FOR KEY SHARE, which
+--     does not block renewals.
+--   A function that ends a lease or takes over its row must lock that row FOR UPDATE. It skips
+--     the row if it cannot: a guarded lease holds the name until the transaction has ended.
 
 CREATE SCHEMA IF NOT EXISTS pawl;
 
--- What all clients have agreed on.
+-- What all clients share: their settings, and what the next run has to know about the last one.
 CREATE TABLE IF NOT EXISTS pawl.meta (
   one bool PRIMARY KEY DEFAULT true CHECK (one),
-  version int NOT NULL,             -- of this schema; a client works with its own only
-  system text,                      -- identifier of the server that has granted last
-  timeline int,                     -- that it was on, or that on which the schema was made
-  closed bigint NOT NULL DEFAULT 0, -- as in epoch, for the run after this one
+  version int NOT NULL,             -- of this schema; a client works with one version only
+  system text,                      -- identifier of the server of the last run
+  timeline int,                     -- of the last run; at first, the one on which the schema was made
+  closed bigint NOT NULL DEFAULT 0, -- as in epoch; the next run reads it
   mode text NOT NULL DEFAULT '',    -- durable, synchronous or async; see pawl.bind
   max_ttl bigint NOT NULL DEFAULT 0,
   changed bigint NOT NULL DEFAULT 0,
   set_by text NOT NULL DEFAULT '',
-  rest bigint NOT NULL DEFAULT 0,   -- when leases that are longer than max_ttl have ended
-  on_disk bool NOT NULL DEFAULT false, -- each commit of the last run was, before it counted
-  floor bigint NOT NULL DEFAULT 0   -- as great as each token whose row is gone
+  rest bigint NOT NULL DEFAULT 0,   -- by then all leases have ended that are longer than max_ttl
+  on_disk bool NOT NULL DEFAULT false, -- the last run confirmed commits only when they were on disk
+  floor bigint NOT NULL DEFAULT 0   -- at least the greatest token of all deleted rows
 );
 
--- The record of this run. PostgreSQL empties an unlogged table after a crash and when a replica is
--- promoted. Then nothing is granted until pawl.bind has decided when.
+-- The record of this run. PostgreSQL empties an unlogged table after a crash and when a replica is promoted. Then
+-- no function grants a lease until pawl.bind has decided when leases may be granted.
 CREATE UNLOGGED TABLE IF NOT EXISTS pawl.epoch (
   one bool PRIMARY KEY DEFAULT true CHECK (one),
   system text NOT NULL,
   timeline int NOT NULL,
-  started timestamptz NOT NULL,     -- of the server's process: in a dump it is another's
+  started timestamptz NOT NULL,     -- when the server's process started; a restored dump has another time
   mode text NOT NULL,
   max_ttl bigint NOT NULL,
   on_disk bool NOT NULL,            -- as in meta
-  closed bigint NOT NULL,           -- nothing is granted before
+  closed bigint NOT NULL,           -- no lease is granted before
   why text NOT NULL
 );
 
--- One row for each name: the exclusive lease that holds it, and the last token. The row stays for a day
--- after its last use. No index contains a column that changes, so updates leave no dead index entries.
+-- One row for each name: the exclusive lease that holds it, and the last token. The row stays for a day after its
+-- last use. No index contains a column that changes, so updates leave no dead index entries.
 CREATE TABLE IF NOT EXISTS pawl.lock (
   name text COLLATE "C" PRIMARY KEY,
-  token bigint NOT NULL DEFAULT 0,  -- the greatest that was given or reserved
+  token bigint NOT NULL DEFAULT 0,  -- the greatest token that was given or reserved
   used bigint NOT NULL DEFAULT 0,
   lease text,
   client text,
@@ -61,10 +61,10 @@ CREATE TABLE IF NOT EXISTS pawl.lock (
   until bigint,
   since bigint,
   record text,
-  kind int NOT NULL DEFAULT 0,      -- of the leases in pawl.sharer
-  sharers int NOT NULL DEFAULT 0,   -- how many there are
-  soonest bigint NOT NULL DEFAULT 0,-- none of them ends before
-  waiters int NOT NULL DEFAULT 0    -- rows in pawl.waiter
+  kind int NOT NULL DEFAULT 0,      -- kind of the leases in pawl.sharer
+  sharers int NOT NULL DEFAULT 0,   -- number of leases in pawl.sharer
+  soonest bigint NOT NULL DEFAULT 0,-- no lease in pawl.sharer ends before
+  waiters int NOT NULL DEFAULT 0    -- number of rows in pawl.waiter
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
 -- Leases that hold a name together.
@@ -80,7 +80,7 @@ CREATE TABLE IF NOT EXISTS pawl.sharer (
   PRIMARY KEY (name, lease)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
--- The queue of each name, in the order of place.
+-- The queue of each name, ordered by place.
 CREATE TABLE IF NOT EXISTS pawl.waiter (
   name text COLLATE "C",
   lease text,
@@ -89,12 +89,12 @@ CREATE TABLE IF NOT EXISTS pawl.waiter (
   kind int NOT NULL,
   record text NOT NULL,
   since bigint NOT NULL,
-  looks bigint,                     -- when it must have looked again; null if it listens
+  looks bigint,                     -- by then the waiter must look again; null if it listens
   PRIMARY KEY (name, lease)
 );
 CREATE UNIQUE INDEX IF NOT EXISTS waiter_place ON pawl.waiter (name, place);
 
--- Leases that have ended while a request for them may be under way, and leases that were broken.
+-- Tombstones: leases that have ended while a request for them may be under way, and leases that were broken.
 CREATE TABLE IF NOT EXISTS pawl.ended (
   lease text PRIMARY KEY,
   until bigint NOT NULL,
@@ -108,24 +108,24 @@ $$ SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.
 CREATE OR REPLACE FUNCTION pawl.timeline() RETURNS int LANGUAGE sql VOLATILE AS
 $$ SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int $$;
 
--- present reports whether a record is of this run: the server has not been started or promoted since,
--- and the client knows the same timeline.
+-- present reports whether the record belongs to this run: the server has neither been started nor promoted since
+-- the record was made, and the client knows the same timeline.
 CREATE OR REPLACE FUNCTION pawl.present(e pawl.epoch, p_timeline int) RETURNS bool LANGUAGE sql VOLATILE AS
 $$ SELECT coalesce(e.timeline = p_timeline AND e.timeline = pawl.timeline() AND e.started = pg_postmaster_start_time(), false) $$;
 
--- hears reports, without waiting, whether a client listens: while its connection exists, it has a shared
--- lock. If two calls ask at once about a client that is gone, one of them gets true, and then the claim has
--- to pass. The lock is unlocked at once, because locks for many clients that are gone would fill the
--- server's lock table. One expression does both and cannot be interrupted, so no lock stays
--- through a pooler.
+-- hears reports whether a client listens, and does not wait. A client has a shared advisory lock while its
+-- connection exists. hears tries to take the lock alone, and unlocks it at once: locks for many clients that are
+-- gone would fill the server's lock table. If two calls ask at the same time about a client that is gone, one of
+-- them gets true; a waiter of that client then gets a claim, which has to run out. One expression locks and
+-- unlocks and cannot be interrupted, so the lock cannot stay on a pooler's connection.
 CREATE OR REPLACE FUNCTION pawl.hears(client text) RETURNS bool LANGUAGE sql VOLATILE AS
 $$ SELECT CASE WHEN pg_try_advisory_lock(hashtextextended('pawl:' || client, 0))
      THEN NOT pg_advisory_unlock(hashtextextended('pawl:' || client, 0)) ELSE true END $$;
 
--- open decides whether anything may be granted or renewed. code is 1 if so; -1 if there is no record of
--- this run; -5 if the TTL is longer than max_ttl; -6 if replicas should have each lease, and the server
--- waits for none. Before closed nothing is granted. open also records that the server no longer waits for the
--- disk, because fsync may be on again when it restarts after a crash.
+-- open decides whether leases may be granted or renewed. code is 1 if so; -1 if there is no record of this run; -5
+-- if the TTL is longer than max_ttl; -6 if the mode is synchronous and the server waits for no replica. No lease
+-- is granted before closed. open also records that the server no longer waits for the disk, because fsync may be
+-- on again when the server restarts after a crash.
 CREATE OR REPLACE FUNCTION pawl.open(p_timeline int, p_ttl bigint, OUT code int, OUT closed bigint, OUT max_ttl bigint)
 LANGUAGE plpgsql AS $$
 DECLARE e pawl.epoch; level text := current_setting('synchronous_commit');
@@ -150,11 +150,11 @@ BEGIN
   END IF;
 END $$;
 
--- bind makes the record of this run if there is none, and returns it. The first client sets mode and
--- max_ttl. After an orderly restart the record is still there, and counts. Otherwise nothing is granted for
--- max_ttl if this server may lack leases: after a crash, unless each commit was on disk (durable,
--- synchronous); on another timeline or server, unless replicas had each commit (synchronous). Nor is anything
--- granted before the previous run would have granted it.
+-- bind makes the record of this run if there is none, and returns it. The first client sets mode and max_ttl.
+-- After an orderly restart the record is still there, and counts. Otherwise this server may lack leases, and no
+-- lease is granted for max_ttl. There are two exceptions: after a crash, if each commit was on disk (durable,
+-- synchronous), and on a new timeline, if replicas had each commit (synchronous). Even then no lease is granted
+-- before the previous run would have granted it.
 CREATE OR REPLACE FUNCTION pawl.bind(p_mode text, p_max_ttl bigint, p_by text,
   OUT system text, OUT timeline int, OUT mode text, OUT max_ttl bigint, OUT set_by text, OUT closed bigint, OUT why text,
   OUT at bigint, OUT isolation text)
@@ -185,11 +185,11 @@ BEGIN
         IF m.mode = 'synchronous' AND m.timeline = tl - 1 THEN e.closed := least(m.closed, e.closed); END IF;
       ELSE
         e.why := 'the server has crashed';
-        IF m.on_disk AND current_setting('fsync') = 'on' THEN e.closed := least(m.closed, e.closed); END IF; -- else on_disk = false may be lost too
+        IF m.on_disk AND current_setting('fsync') = 'on' THEN e.closed := least(m.closed, e.closed); END IF; -- with fsync off now, the crash may have lost an on_disk = false
       END IF;
       e.on_disk := m.mode <> 'async' AND current_setting('fsync') = 'on';
-      -- The clock is behind the clock of the previous run, and the last tokens of that run may be lost. The
-      -- next token is an hour of tokens above the newest that is known.
+      -- The clock is behind the clock of the previous run, and the last tokens of that run may be lost. So the
+      -- next token is an hour of tokens above the newest token that the tables contain.
       SELECT greatest(m.floor, max(l.token)) INTO newest FROM pawl.lock l;
       IF m.system IS NOT NULL AND newest > at + 1000000 THEN
         m.floor := newest + 3600000000;
@@ -204,14 +204,14 @@ BEGIN
   set_by := m.set_by; at := pawl.us(); isolation := current_setting('transaction_isolation');
 END $$;
 
--- change sets max_ttl, and with p_bless ends the quarantine.
+-- change sets max_ttl. With p_bless it also ends the quarantine.
 CREATE OR REPLACE FUNCTION pawl.change(p_max_ttl bigint, p_by text, p_bless bool) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE m pawl.meta; at bigint;
 BEGIN
   SELECT * INTO m FROM pawl.meta FOR UPDATE;
   at := pawl.us();
   IF p_max_ttl > 0 AND p_max_ttl <> m.max_ttl THEN
-    -- A request under way may still get the longer TTL: add a second.
+    -- A request under way may still be granted the longer TTL: add a second.
     UPDATE pawl.meta SET max_ttl = p_max_ttl, set_by = p_by, changed = at,
       rest = CASE WHEN p_max_ttl < m.max_ttl THEN greatest(rest, at + m.max_ttl + 1000000) ELSE rest END;
     UPDATE pawl.epoch SET max_ttl = p_max_ttl;
@@ -222,8 +222,8 @@ BEGIN
   END IF;
 END $$;
 
--- sweep removes leases whose time is over, unless they are guarded. A lease that ends later than any can is
--- from a time before the clock was set back: it ends after the longest TTL.
+-- sweep removes leases that have expired, unless they are guarded. If a lease ends later than the longest TTL
+-- allows, the clock was set back after the grant: sweep makes it end after the longest TTL.
 CREATE OR REPLACE FUNCTION pawl.sweep(l pawl.lock, at bigint) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE latest bigint;
 BEGIN
@@ -252,10 +252,9 @@ BEGIN
   RETURN l.lease IS NULL AND (l.sharers = 0 OR k = l.kind AND (k = -1 OR k > l.sharers));
 END $$;
 
--- give grants the name for px. The token is greater than the last one. Behind the token of an exclusive lease
--- more are reserved, for hand-overs within its client. When the row is gone, the clock gives the next
--- token. So if a name is granted very often, few tokens are reserved, so that they do not overtake the
--- clock.
+-- give grants the name for px. The token is greater than the last one. For an exclusive lease, give also reserves
+-- tokens behind it, for hand-offs within the client. A new row begins with a token from the clock. So reserved
+-- tokens must not overtake the clock: if a name is granted very often, give reserves fewer.
 CREATE OR REPLACE FUNCTION pawl.give(l pawl.lock, at bigint, px bigint, p_lease text, p_client text, k int, p_record text)
 RETURNS pawl.lock LANGUAGE plpgsql AS $$
 BEGIN
@@ -274,25 +273,26 @@ BEGIN
   RETURN l;
 END $$;
 
--- wait_left returns in how many us a lease of a kind may be granted if no lease is renewed.
+-- wait_left returns the time in us after which a lease of kind k may be granted if no lease is renewed.
 CREATE OR REPLACE FUNCTION pawl.wait_left(l pawl.lock, at bigint, k int) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
-  IF pawl.fits(l, k) THEN RETURN 0; END IF; -- only those before it in the queue keep it out
-  RETURN greatest(100000, -at + CASE WHEN l.lease IS NOT NULL THEN l.until -- a guarded lease ends later than it should
-    WHEN k = l.kind THEN (SELECT min(until) FROM pawl.sharer WHERE name = l.name) -- one of them has to go
+  IF pawl.fits(l, k) THEN RETURN 0; END IF; -- only waiters before it keep it out
+  RETURN greatest(100000, -at + CASE WHEN l.lease IS NOT NULL THEN l.until -- a guarded lease holds the name beyond this
+    WHEN k = l.kind THEN (SELECT min(until) FROM pawl.sharer WHERE name = l.name) -- the first to end frees a slot
     ELSE (SELECT max(until) FROM pawl.sharer WHERE name = l.name) END);
 END $$;
 
--- admit goes through the queue from its head. A waiter that may have the name now gets it for the claim, and
--- a message, and has to ask for more in that time. Waiters whose client is gone leave the queue, at most 1000
--- in a call, so that the call ends before its client gives up; the next look goes on. The first waiter that may not
--- have the name gets a message that it is first, if it was not (moved). admit stops at the caller,
--- me, and at a waiter that does not listen, which takes the name when it looks.
+-- admit goes through the queue from its head. If a waiter may have the name now, admit grants it for the claim and
+-- sends a message; the waiter has to renew within the claim. admit removes the waiters whose client is gone, at
+-- most 1000 in a call, so that the call ends before its client gives up; the next look goes on. To the first
+-- waiter that may not have the name, admit sends a message that it is first, if it was not first before (moved).
+-- admit stops at the caller, me. It also stops at a waiter that does not listen, which takes the name when it
+-- looks.
 CREATE OR REPLACE FUNCTION pawl.admit(l pawl.lock, at bigint, claim bigint, moved bool, me text) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE w pawl.waiter; token bigint; spare bigint; last bigint := -1; gone int := 0;
 BEGIN
   WHILE l.waiters > 0 LOOP
-    -- Without last it would read the index entries of all that have left, each time.
+    -- Without last, each SELECT would read the index entries of all waiters that have left.
     SELECT * INTO w FROM pawl.waiter WHERE name = l.name AND place > last ORDER BY place LIMIT 1;
     IF NOT FOUND THEN
       l.waiters := 0;
@@ -324,7 +324,8 @@ BEGIN
   RETURN l;
 END $$;
 
--- missed returns the end of a claim that no waiter took, or null. A claim that was taken has been renewed.
+-- missed returns the end of a claim that no waiter took, or null. A waiter that takes a claim renews it, so it
+-- ends later.
 CREATE OR REPLACE FUNCTION pawl.missed(l pawl.lock, at bigint, claim bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
   IF l.sharers > 0 AND l.soonest <= at THEN
@@ -333,8 +334,8 @@ BEGIN
   RETURN CASE WHEN l.lease IS NOT NULL AND l.until <= at AND l.until = l.since + claim THEN l.until END;
 END $$;
 
--- pass removes the waiters before a place, at most 100, and sends them a message to look. Live ones come back
--- to their places; the others cost nothing until then.
+-- pass removes at most 100 waiters before a place, and sends them a message to look. Live waiters come back to
+-- their places. Dead ones no longer delay the queue.
 CREATE OR REPLACE FUNCTION pawl.pass(l pawl.lock, p_place bigint) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE w pawl.waiter;
 BEGIN
@@ -353,13 +354,13 @@ BEGIN
   WHERE name = l.name;
 END $$;
 
--- mark is the key of the advisory lock of a transaction that guards a lease. It exists to be shown: row
--- locks do not show who has them.
+-- mark returns the key of the advisory lock that a transaction takes when it guards a lease. The lock only shows
+-- the transaction: row locks do not show who has them.
 CREATE OR REPLACE FUNCTION pawl.mark(p_lease text) RETURNS bigint LANGUAGE sql IMMUTABLE AS
 $$ SELECT hashtextextended('pawl guards ' || p_lease, 0) $$;
 
--- guards lists the transactions that guard leases, by mark. The begin of another user's transaction is null;
--- a prepared one has no process. A user who may not read these views sees none.
+-- guards lists the transactions that guard leases, by mark. The start time of another user's transaction is null.
+-- A prepared transaction has no process. For a user who may not read these views, the list is empty.
 CREATE OR REPLACE FUNCTION pawl.guards() RETURNS TABLE (mark bigint, tx json) LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN QUERY SELECT DISTINCT ON (1) k.classid::bigint << 32 | k.objid::bigint,
@@ -376,8 +377,8 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl.guarded(p_lease text) RETURNS json LANGUAGE sql STABLE AS
 $$ SELECT g.tx FROM pawl.guards() g WHERE g.mark = pawl.mark(p_lease) $$;
 
--- holders describes the leases on a name, at most 16, for the text of an error. A lease that is over is
--- included while a transaction, tx, is guarded by it.
+-- holders returns the leases on a name, at most 16 of them, for the text of an error. It includes an expired lease
+-- if a transaction, tx, is guarded by it.
 CREATE OR REPLACE FUNCTION pawl.holders(p_name text) RETURNS json LANGUAGE plpgsql STABLE AS $$
 DECLARE at bigint := pawl.us();
 BEGIN
@@ -388,7 +389,7 @@ BEGIN
     WHERE h.until > at OR h.tx IS NOT NULL);
 END $$;
 
--- row returns the row of a name, locked.
+-- row returns the row of a name, and locks it.
 CREATE OR REPLACE FUNCTION pawl.row(p_name text) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE l pawl.lock;
 BEGIN
@@ -399,23 +400,26 @@ BEGIN
   END LOOP;
 END $$;
 
--- acquire asks for a lease, confirms one that was handed over, and looks again while waiting. It is safe to
--- repeat. p_wait is 0 to not wait, 1 to listen, 2 to look every p_pace; p_place is the place in the queue,
--- once it is known.
--- If a claim was missed, a waiter that looks takes the name itself, ahead of the waiters before it. With one
--- claim after the other, paused waiters at the head of the queue would keep the name free for long. A
--- caller that is not in the queue leaves the name to the waiters while they may still look.
--- code is 1 if the lease is granted; 0 if not; -3 if it has ended already; -4 if the name has token slots and
--- the caller asked for another number; or a code of pawl.open.
+-- acquire asks for a lease, confirms a hand-off, and looks again for a waiter. It is safe to repeat. p_wait is 0
+-- to not wait, 1 to listen, 2 to look every p_pace. p_place is the waiter's place in the queue, or 0 if it is not
+-- known yet.
+--
+-- If a waiter has missed its claim, a waiter that looks takes the name itself, ahead of the waiters before it.
+-- Otherwise paused waiters at the head of the queue would keep the name free for a long time, one claim after the
+-- other. A caller that is not in the queue leaves the name to the waiters for 2 s after a missed claim, because
+-- they may still look.
+--
+-- code is 1 if the lease is granted; 0 if not; -3 if it has ended already; -4 if the name is held in another
+-- number of slots, which is in token; or a code of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.acquire(p_timeline int, p_name text, p_lease text, p_client text, p_kind int, p_record text,
   p_ttl bigint, p_claim bigint, p_wait int, p_pace bigint, p_place bigint,
   OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT at bigint, OUT wait_left bigint, OUT rank int, OUT closed bigint, OUT holders json, OUT place bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; was pawl.lock; w pawl.waiter; first pawl.waiter; is_open record; missed bigint; theirs bool;
 BEGIN
-  -- The ordinary case in one statement, as each one costs: the name is free, and nobody
-  -- waits. If it has to wait for the row, the time is from before that: then the lease
-  -- ends early, but not before the client's trust, and the token is still the next.
+  -- The ordinary case in one statement, because each statement costs time: the name is free, and nobody waits. If
+  -- the statement waits for the row, its time is from before the wait. Then the lease ends early, but not before
+  -- the client's trust, and the token is still greater than the last one.
   IF p_kind = 0 THEN
     UPDATE pawl.lock AS k SET tok = greatest(t.at, k.token + 1), token = greatest(t.at, k.token + 1, least(greatest(t.at, k.token + 1) + 4000, t.at + 10000)),
         lease = p_lease, client = p_client, until = t.at + p_ttl, since = t.at, used = t.at, record = p_record
@@ -426,8 +430,8 @@ BEGIN
           WHEN 'async' THEN set_config('synchronous_commit', 'off', true) = 'off' ELSE false END
       RETURNING 1, k.tok, k.token - k.tok, false, t.at INTO code, token, spare, waits, at;
     IF FOUND THEN
-      -- A release may have left the tombstone while this waited for the row: only a
-      -- statement of its own sees it.
+      -- A release may have left the tombstone while this statement waited for the row. Only a new statement sees
+      -- it.
       PERFORM 1 FROM pawl.ended WHERE lease = p_lease;
       IF NOT FOUND THEN RETURN; END IF;
       UPDATE pawl.lock SET lease = NULL, record = NULL WHERE name = p_name;
@@ -441,11 +445,11 @@ BEGIN
     code := is_open.code; token := is_open.max_ttl;
     RETURN;
   END IF;
-  -- A look that would change nothing takes no lock: the waiters look often, and each commit
-  -- of a transaction that has locked a row waits for the disk.
+  -- A look that would change nothing takes no lock. Waiters look often, and each commit of a transaction that has
+  -- locked a row waits for the disk.
   IF p_place > 0 AND p_wait = 1 THEN
     SELECT * INTO l FROM pawl.lock WHERE name = p_name;
-    SELECT * INTO w FROM pawl.waiter q WHERE q.name = p_name AND q.lease = p_lease; -- so the lease is not granted
+    SELECT * INTO w FROM pawl.waiter q WHERE q.name = p_name AND q.lease = p_lease; -- a lease with a row here is not granted
     SELECT * INTO first FROM pawl.waiter q WHERE q.name = p_name ORDER BY q.place LIMIT 1;
     at := pawl.us();
     IF w.lease IS NOT NULL AND w.looks IS NULL AND NOT pawl.fits(l, p_kind)
@@ -498,7 +502,7 @@ BEGIN
       l := pawl.admit(l, at, p_claim, false, p_lease);
       SELECT * INTO first FROM pawl.waiter q WHERE q.name = p_name ORDER BY q.place LIMIT 1;
     END IF;
-    -- Its turn has come if nobody is before it in the queue.
+    -- The caller's turn has come if no waiter is before it.
     IF pawl.fits(l, p_kind) AND (first.lease IS NULL OR first.lease = p_lease) THEN
       IF w.lease IS NOT NULL THEN
         DELETE FROM pawl.waiter WHERE name = p_name AND lease = p_lease;
@@ -528,22 +532,22 @@ BEGIN
     END IF;
     place := w.place; rank := (SELECT count(*) FROM (SELECT FROM pawl.waiter q WHERE q.name = p_name AND q.place < w.place LIMIT 100) AS before);
   END IF;
-  -- Waiters have left the queue, and perhaps not all that are gone: it looks again soon.
+  -- If waiters have left the queue, more of them may be gone. With rank 0 the caller looks again soon.
   IF l.waiters < was.waiters THEN rank := 0; END IF;
   l.used := at;
   IF l IS DISTINCT FROM was THEN PERFORM pawl.put(l); END IF;
   IF p_wait = 0 THEN holders := pawl.holders(p_name); END IF;
   wait_left := pawl.wait_left(l, at, p_kind);
-  -- JSON has no such text within a string.
+  -- Within a string JSON would escape the quotes, so this text is a field of the record.
   IF l.lease IS NOT NULL AND l.record LIKE '%"keeps":true%' THEN
     PERFORM pg_notify('pawl:' || l.client, concat_ws(' ', 'wanted', l.lease, least(p_wait, 1)));
   END IF;
 END $$;
 
--- acquire_many asks for exclusive leases on several names, for independent requests, and waits for no row. The
--- first row has the code of pawl.open. Then there is a row for each lease that is granted. Any other request has
--- to be sent alone: its name is not free at once, or the case is out of the ordinary. The tombstones are
--- read after the rows are locked.
+-- acquire_many asks for exclusive leases on several names, for independent requests. It skips locked rows. The
+-- first row of the result has the code of pawl.open. One row for each granted lease follows. Each other request
+-- has to be sent alone: its name is not free, or the case is not the ordinary one. acquire_many reads the
+-- tombstones after it has locked the rows.
 CREATE OR REPLACE FUNCTION pawl.acquire_many(p_timeline int, p_client text, p_names text[], p_leases text[], p_records text[], p_ttls bigint[])
 RETURNS TABLE (code int, token bigint, spare bigint, waits bool, at bigint, lease text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -563,8 +567,8 @@ BEGIN
     RETURNING 1, k.tok, k.token - k.tok, false, t, k.lease;
 END $$;
 
--- renew begins the TTL of a lease anew, and never shortens it. code is 1; 2 if the lease has more time left; 0
--- if it has ended, with news if it was broken; or a code of pawl.open.
+-- renew begins the TTL of a lease anew, and never shortens it. code is 1; 2 if the lease has more time left than
+-- the TTL; 0 if it has ended, with news if it was broken; or a code of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.renew(p_timeline int, p_name text, p_lease text, p_kind int, p_ttl bigint, OUT code int, OUT at bigint, OUT news text, OUT max_ttl bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE found_until bigint; is_open record;
@@ -594,9 +598,9 @@ BEGIN
   SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_lease;
 END $$;
 
--- renew_all renews several leases, and waits for no row. The first row has the code of pawl.open. Then there is
--- a row for each lease that was found. Any other lease has ended, or its row is locked: it has to be renewed
--- alone.
+-- renew_all renews several leases. It skips locked rows. The first row of the result has the code of pawl.open.
+-- One row for each lease that was found follows. Each other lease has ended, or its row is locked: the client has
+-- to renew it alone.
 CREATE OR REPLACE FUNCTION pawl.renew_all(p_timeline int, p_names text[], p_leases text[], p_kinds int[], p_ttls bigint[])
 RETURNS TABLE (code int, at bigint, news text, max_ttl bigint, lease text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -616,8 +620,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- finish ends a lease that holds the name. code is 1 if its time was not over. A guarded lease keeps its
--- row until its transaction has ended, with its time over.
+-- finish ends a lease that holds the name. code is 1 if the lease had not expired. A guarded lease expires at
+-- once, but keeps its row until its transaction has ended.
 CREATE OR REPLACE FUNCTION pawl.finish(INOUT l pawl.lock, p_lease text, at bigint, OUT code int, OUT freed bool) LANGUAGE plpgsql AS $$
 DECLARE ends bigint;
 BEGIN
@@ -645,8 +649,8 @@ BEGIN
   END IF;
 END $$;
 
--- go admits waiters after a lease has ended, unless nothing may be granted now. Its grants are as safe as those
--- of a request, whatever the session's commits are.
+-- go admits waiters after a lease has ended, unless no lease may be granted now. pawl.open makes these commits as
+-- safe as those of a request, whatever the session's settings are.
 CREATE OR REPLACE FUNCTION pawl.go(l pawl.lock, at bigint, p_claim bigint, moved bool) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE is_open record;
 BEGIN
@@ -655,18 +659,20 @@ BEGIN
   RETURN l;
 END $$;
 
--- release ends a lease, or with p_waiting takes a waiter out of the queue. With p_doubt a request for the lease
--- may be under way, and will do nothing. It returns 1 if there was something to end.
--- An ordinary release without waiters waits for no disk and no replica. The next grant does, for all that was
--- committed before it. If a crash loses the release, the name is held until the lease ends, and no client
--- trusts that lease. synchronous_commit applies to the whole transaction, so it is changed only if the transaction has
--- changed nothing before.
+-- release ends a lease, or with p_waiting removes a waiter from the queue. With p_doubt it leaves a tombstone,
+-- because a request for the lease may be under way: that request then does nothing. release returns 1 if there was
+-- something to end.
+--
+-- An ordinary release without waiters does not wait for the disk or a replica. The next grant waits for everything
+-- that was committed before it. If a crash loses the release, the name is held until the lease expires, and no
+-- client trusts that lease. synchronous_commit applies to the whole transaction, so release changes it only if the
+-- transaction has changed nothing before.
 CREATE OR REPLACE FUNCTION pawl.release(p_name text, p_lease text, p_claim bigint, p_waiting bool, p_doubt bool) RETURNS int LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; r record; at bigint; code int; ends bigint; waiting int; first bool := false;
   fresh bool := txid_current_if_assigned() IS NULL; -- before a row is locked
 BEGIN
-  -- The ordinary cases with as few statements as can be: the lease is exclusive and not
-  -- guarded, and nobody else has its row.
+  -- The ordinary cases take as few statements as possible: the lease is exclusive and not guarded, and nobody else
+  -- has locked its row.
   IF NOT p_waiting AND NOT p_doubt THEN
     SELECT k.until, k.waiters INTO ends, waiting
       FROM pawl.lock k WHERE k.name = p_name AND k.lease = p_lease AND k.sharers = 0 FOR UPDATE SKIP LOCKED;
@@ -710,9 +716,9 @@ BEGIN
   RETURN code;
 END $$;
 
--- release_many ends several exclusive leases, and waits for no row. There is a row for each lease that has
--- ended, with the code of pawl.release. Any other lease has to be released alone: it has waiters, is
--- guarded, or is not found. All are ordinary releases, so release_many waits for no disk either.
+-- release_many ends several exclusive leases. It skips locked rows. The result has one row for each lease that has
+-- ended, with the code of pawl.release. Each other lease has to be released alone: it has waiters, is guarded, or
+-- is not found. All releases here are ordinary ones, so release_many does not wait for the disk either.
 CREATE OR REPLACE FUNCTION pawl.release_many(p_names text[], p_leases text[]) RETURNS TABLE (code int, lease text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE rows tid[]; mine text[]; t bigint;
@@ -727,9 +733,9 @@ BEGIN
 END $$;
 
 -- downgrade ends the exclusive lease p_old and grants its name to the shared lease p_lease, in one step. Then it
--- admits the readers at the head of the queue. The row is like that of acquire, plus news. code is 1; 0
--- before closed; -3 if p_lease has ended already; -7 if a transaction guards p_old; -8 if p_old has ended; or a
--- code of pawl.open.
+-- admits the readers at the head of the queue. The result is like that of acquire, plus news. code is 1; 0 before
+-- closed; -3 if p_lease has ended already; -7 if a transaction guards p_old; -8 if p_old has ended; or a code of
+-- pawl.open.
 CREATE OR REPLACE FUNCTION pawl.downgrade(p_timeline int, p_name text, p_old text, p_lease text, p_client text, p_record text, p_ttl bigint, p_claim bigint,
   OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT at bigint, OUT wait_left bigint, OUT rank int, OUT closed bigint, OUT news text, OUT place bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -755,8 +761,8 @@ BEGIN
   PERFORM pawl.put(l);
 END $$;
 
--- break ends the lease of another client, and sends that client a message. code is 1, or 0 with the holders if
--- that lease does not hold the name.
+-- break ends the lease of another client, and sends a message to that client. code is 1. If that lease does not
+-- hold the name, code is 0, and holders lists the holders.
 CREATE OR REPLACE FUNCTION pawl.break(p_name text, p_lease text, p_claim bigint, p_news text, OUT code int, OUT holders json) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; at bigint; victim text; r record;
 BEGIN
@@ -778,11 +784,13 @@ BEGIN
   PERFORM pg_notify('pawl:' || victim, 'lost ' || p_lease || ' ' || left(p_news, 4000));
 END $$;
 
--- guard runs in transactions of the user. It fails unless the lease is held and its token is still the last.
--- If it succeeds, the name is granted to no other lease until the transaction has ended. A rollback to a savepoint
--- would undo a lock taken after it, so guard refuses to run behind one: a savepoint after which
--- something was locked has an id. But if the transaction has the mark, it has guarded the lease before the
--- savepoint. (With several transactions on the row, the row does not show whose its locks are.)
+-- guard runs in transactions of the user. It fails unless the lease holds the name and has the given token. If it
+-- succeeds, the name is granted to no other lease until the transaction has ended.
+--
+-- A rollback to a savepoint would undo the locks that were taken after it, so guard refuses to run behind a
+-- savepoint. It recognizes one by its transaction id, which a savepoint gets once something was locked after it.
+-- But if the transaction has the mark already, it has guarded the lease before the savepoint, and guard succeeds.
+-- (If several transactions have locked the row, the row does not show whose the locks are.)
 CREATE OR REPLACE FUNCTION pawl.guard(p_name text, p_lease text, p_token bigint) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE ends bigint;
 BEGIN
@@ -801,9 +809,10 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(pawl.mark(p_lease));
 END $$;
 
--- look describes names as JSON, one in a row: p_name alone, or the names that begin with p_prefix and have a
--- holder or a waiter. Leases are as in pawl.holders. guards is read once, and only if a lease is over.
--- One of the two halves of l runs. The planner counts both, and would compile the query for each call.
+-- look returns names as JSON, one in a row: p_name alone, or the names that begin with p_prefix and have a holder
+-- or a waiter. The leases are as in pawl.holders. look reads guards once, and only if a lease has expired. Only
+-- one half of the UNION in l runs. The planner counts the cost of both, and with jit would compile the query on
+-- each call.
 CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (info json) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
   WITH guards AS MATERIALIZED (SELECT * FROM pawl.guards())
@@ -822,15 +831,15 @@ SET search_path = pg_catalog, pg_temp SET jit = off AS $$
   ORDER BY l.name
 $$;
 
--- describe returns what clients have agreed on, and for how much longer nothing is granted. code is 1, or -1 if
--- there is no record of this run.
+-- describe returns the settings on which clients have agreed, and the time for which no lease is granted yet. code
+-- is 1, or -1 if there is no record of this run.
 CREATE OR REPLACE FUNCTION pawl.describe(p_timeline int, OUT code int, OUT max_ttl bigint, OUT set_by text, OUT remaining bigint, OUT why text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN pawl.present(e, p_timeline) THEN 1 ELSE -1 END, m.max_ttl, m.set_by, e.closed - pawl.us(), e.why FROM pawl.meta m LEFT JOIN pawl.epoch e ON true
 $$;
 
--- examine returns how the server is. snapshot is the number of transactions that have begun since the oldest
--- snapshot, and holder says whose it is, as far as the user may see.
+-- examine returns the state of the server. snapshot is the number of transactions that have begun since the oldest
+-- snapshot. holder says who keeps that snapshot, as far as the user may see it.
 CREATE OR REPLACE FUNCTION pawl.examine(OUT version text, OUT up bigint, OUT at bigint, OUT standby bool, OUT fsync bool, OUT pages bool,
   OUT standbys text, OUT connections bigint, OUT most bigint, OUT snapshot bigint, OUT holder text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -845,14 +854,14 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL SELECT 0, '' ORDER BY 1 DESC LIMIT 1) o
 $$;
 
--- tidy removes what is no longer needed: rows of names that were not used for a day, waiters of clients that are
--- gone, tombstones that are old. It returns the last name that it has read, or null at the end.
+-- tidy removes rows that are no longer needed: names that were not used for p_keep, waiters whose client is gone,
+-- and old tombstones. It returns the last name that it has read, or null at the end.
 CREATE OR REPLACE FUNCTION pawl.tidy(p_after text, p_keep bigint, p_rows int) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE last text; at bigint := pawl.us(); l pawl.lock; n int := 0; top bigint := 0;
 BEGIN
   DELETE FROM pawl.ended WHERE until < at;
   PERFORM 1 FROM pawl.meta FOR NO KEY UPDATE; -- before the rows, as in bind
-  at := pawl.us(); -- it may have waited
+  at := pawl.us(); -- the lock may have been waited for
   FOR l IN SELECT * FROM pawl.lock WHERE name > p_after ORDER BY name LIMIT p_rows LOOP
     n := n + 1; last := l.name;
     IF l.used < at - p_keep OR l.waiters > 0 AND l.used < at - 60000000 THEN
