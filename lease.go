@@ -229,9 +229,9 @@ func (c *leaseContext) Err() error {
 	return c.Context.Err()
 }
 
-// Value lets held find this context.
+// Value lets held and LeaseFrom find this context, unless its lease is empty.
 func (c *leaseContext) Value(key any) any {
-	if key == any(keyOf(c.lease.inner().Client())) || key == any(leaseKey{}) {
+	if l := c.lease.inner(); l != empty && (key == any(keyOf(l.Client())) || key == any(leaseKey{})) {
 		return c
 	}
 	return c.Context.Value(key)

@@ -123,3 +123,24 @@ func TestLeaseFrom(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEmptyLease: the context of an empty Lease has ended, and does not hide the lease of the context around it.
+func TestEmptyLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outer := acquire(t, open(t, tap(new(memlock.Store)), nil), "deploy")
+		ctx, cancel := outer.Context(t.Context())
+		defer cancel()
+		for _, l := range []*pawl.Lease{nil, {}} {
+			ctx, cancel := l.Context(ctx)
+			defer cancel()
+			wantIs(t, context.Cause(ctx), pawl.ErrReleased)
+			if found, ok := pawl.LeaseFrom(ctx); !ok || found != outer {
+				t.Errorf("LeaseFrom = %v, %v; want the lease around the empty one", found, ok)
+			}
+			if all := pawl.LeasesFrom(ctx); len(all) != 1 || all[0] != outer {
+				t.Errorf("LeasesFrom = %v; want the lease around the empty one", all)
+			}
+		}
+		wantIs(t, outer.Release(t.Context()), nil)
+	})
+}

@@ -81,7 +81,7 @@ func (c *Cluster) Hears(sub *conn.Subscription, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.subscriptions[c.slot(key)]
-	return e != nil && e.Subscription == sub && e.at != nil
+	return c.one == nil && e != nil && e.Subscription == sub
 }
 
 // Listening returns the session over which messages to this client come, if there is one: from the node
