@@ -14,44 +14,44 @@ import (
 )
 
 const (
-	// maxSplits is how often a caller that does not wait asks again because nobody had a quorum.
+	// maxSplits is how often a caller that does not wait asks again after a split vote.
 	maxSplits = 8
-	// maxRounds is how often a token may turn out to be too small. While a writer has
-	// the lock at a node no other client stores a token there, so two rounds are enough
-	// unless locks expire meanwhile. Readers that come at the same time overtake each
-	// other.
+	// maxRounds is how many rounds an attempt has to find a token that is large enough. While
+	// a writer has the lock at a node, no other client stores a token there. So two rounds are
+	// enough unless locks expire meanwhile. Readers that come at the same time overtake each
+	// other, so they have maxSharedRounds.
 	maxRounds       = 3
 	maxSharedRounds = 10
-	// foreignLook is how often a waiter looks at a lock of another library, which does not say
-	// when it lets go. Only with a Pattern such locks are to be expected.
+	// foreignLook is how often a waiter looks at a lock of another library, which sends no
+	// message when it releases. A client expects such locks only if it has a Pattern.
 	foreignLook = 200 * time.Millisecond
 )
 
-// kind says what may help after a failure.
+// kind is what a failed request can wait for.
 type kind int
 
 const (
-	final   kind = iota // nothing
-	silent              // that nodes answer again
-	held                // that the holder lets go
-	split               // to ask again, at another time than the others
-	waiting             // that nodes are open again
+	final   kind = iota // nothing: it fails for good
+	silent              // silent nodes answer again
+	held                // the holder releases
+	split               // a time at which the other clients do not ask
+	waiting             // closed nodes open again
 )
 
 // failure is why a lease was not granted.
 type failure struct {
 	kind    kind
-	err     error          // if it is final, or nodes are silent
+	err     error          // of the kinds final and silent
 	ended   bool           // the lease was ended before
-	sent    driver.Instant // when the requests were
+	sent    driver.Instant // when the requests were sent; 0 if none was
 	holders []driver.Held
 	rank    int           // in the queue
 	after   time.Duration // about when the name may be free
 	waiters int
-	ends    <-chan ended // of an attempt that was given up, with requests under way
+	ends    <-chan ended // the endings of an attempt that failed while requests were under way
 }
 
-// failure returns f for the client.
+// failure returns f in the form that the client gets.
 func (f *failure) failure() *driver.Failure {
 	known := driver.FailureOf(f.err)
 	known.Maybe, known.Silent = known.Maybe && f.sent != 0, f.kind == silent
@@ -59,12 +59,13 @@ func (f *failure) failure() *driver.Failure {
 	return &known
 }
 
-// forGood returns a failure after which a repetition fails as well.
+// forGood returns a failure that will not go away: the same request fails again.
 func forGood(err error) *failure {
 	return &failure{kind: final, err: &driver.Failure{Err: err, Lasting: true}}
 }
 
-// try makes one attempt, behind the gate.
+// try makes one attempt, behind the gate. If nodes are silent, the attempt counts at the gate until a quorum has
+// answered its ending.
 func (l *lease) try(ctx context.Context) *failure {
 	d := l.d
 	if err := d.enter(ctx, wanting); err != nil {
@@ -80,7 +81,7 @@ func (l *lease) try(ctx context.Context) *failure {
 	return f
 }
 
-// attempt makes one attempt. One that fails is ended at all nodes, in the background.
+// attempt makes one attempt. If it fails, attempt ends it at the nodes, in the background.
 func (l *lease) attempt(ctx context.Context) *failure {
 	c := l.has.claim
 	if c == nil {
@@ -91,15 +92,15 @@ func (l *lease) attempt(ctx context.Context) *failure {
 		rounds = maxSharedRounds
 	}
 	for round := 1; ; round++ {
-		// Before the clock is read, lest the token be from long before the round; and before
-		// the first request: all TTLs begin later.
+		// Take since before the token, so that the token is not older than the round; and
+		// before the first request, so that all TTLs begin later.
 		since := driver.Now()
 		token, err := l.token()
 		if err != nil {
 			return l.failed(ctx, c, forGood(err))
 		}
 		t, v, err := l.propose(ctx, c, since, token)
-		if no := t.failed.disagreement(); no != nil { // also if a quorum has granted: it may have forgotten the agreed settings
+		if no := t.failed.disagreement(); no != nil { // even if a quorum has granted: those nodes may have forgotten the agreed settings
 			return l.failed(ctx, c, forGood(no))
 		}
 		switch {
@@ -113,15 +114,15 @@ func (l *lease) attempt(ctx context.Context) *failure {
 			f := t.failure(l.req.Name)
 			f.sent = since
 			if l.wished {
-				f.waiters = min(f.waiters, t.wishes) // readers wait until the writers have had their turn
+				f.waiters = min(f.waiters, t.wishes) // count the writers only: waiting readers come after them
 			}
 			return l.failed(ctx, c, f)
 		}
 	}
 }
 
-// failed ends the claim of an attempt that has failed, unless a quorum has voted for it meanwhile: the client may have heard
-// of that grant, and trust it. No votes count after this.
+// failed ends the claim of an attempt that has failed. If a quorum has voted for the claim meanwhile, failed renews it
+// instead: the client may have received that grant, and trust it. Later votes do not count.
 func (l *lease) failed(ctx context.Context, c *claim, f *failure) *failure {
 	if l.has.turn != nil {
 		l.has.turn.forget()
@@ -134,32 +135,32 @@ func (l *lease) failed(ctx context.Context, c *claim, f *failure) *failure {
 	switch {
 	case f.kind == silent || f.kind == final:
 		f.ends = ends
-	case l.waits && l.req.Shared: // a reader goes on listening, or writers hand the name over to each other
+	case l.waits && l.req.Shared: // a reader stays a listener; otherwise writers would hand the name over among themselves
 		_, _ = l.enqueue()
 	}
 	return f
 }
 
-// propose makes one round of proposals, and notes what it tells for later ones.
+// propose makes one round of proposals. For later rounds it records the largest token, and which nodes are closed.
 func (l *lease) propose(ctx context.Context, c *claim, since driver.Instant, token uint64) (*tally, verdict, error) {
 	d := l.d
 	d.rounds.Add(1)
 	answers := c.propose(nodewire.Take, token, l.req.TTL, l.req.TTL)
 	t, v, err := d.count(ctx, nodewire.Take, l.req.Shared, answers, l.req.TTL)
 	if v == won || v == again {
-		// A round is not won with a token below one that a node has reported in it.
+		// The token of a round must be greater than every token that a node reports in the round.
 		if t.linger(answers, min(t.timeout, driver.Now().Sub(since))); t.over >= token {
 			v = again
 		}
 	}
 	l.floor = max(l.floor, t.floor)
 	for _, a := range t.closed {
-		l.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // not longer, as the node may be blessed
+		l.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // no longer: an operator may bless the node
 	}
 	return t, v, err
 }
 
-// token returns the token of the next round: the clock, or one more than the largest seen.
+// token returns the token of the next round: the clock, or one more than the largest token seen if that is greater.
 func (l *lease) token() (uint64, error) {
 	now := l.d.now()
 	switch {
@@ -173,10 +174,10 @@ func (l *lease) token() (uint64, error) {
 	return max(now, l.floor+1), nil
 }
 
-// failure returns why there was no quorum.
+// failure returns why the round has no quorum.
 func (t *tally) failure(name string) *failure {
 	d := t.d
-	if slices.ContainsFunc(t.failed, miss.silent) { // the others that have not answered are no better
+	if slices.ContainsFunc(t.failed, miss.silent) { // if one node is silent, so are the others without an answer
 		t.giveUp()
 	}
 	most := len(d.members) - d.quorum // nodes that may refuse
@@ -200,7 +201,7 @@ func (t *tally) failure(name string) *failure {
 	return f
 }
 
-// after returns in about how long a quorum of nodes could grant.
+// after returns about how long it takes until a quorum of nodes can grant.
 func (t *tally) after() time.Duration {
 	var waits []time.Duration
 	for _, s := range slices.Concat(t.others, t.wished) {
@@ -215,8 +216,8 @@ func (t *tally) after() time.Duration {
 	return t.d.quorumth(waits)
 }
 
-// quorumth returns the time after which a quorum is left if each node that is not
-// ready needs one of waits.
+// quorumth returns the time until a quorum of nodes is ready. waits has the time that each
+// node needs which is not ready yet.
 func (d *store) quorumth(waits []time.Duration) time.Duration {
 	slices.Sort(waits)
 	if ready := len(d.members) - len(waits); ready < d.quorum {
@@ -225,12 +226,12 @@ func (d *store) quorumth(waits []time.Duration) time.Duration {
 	return 0
 }
 
-// excludes reports whether locks of others keep out a lease of the kind.
+// excludes reports whether the locks in s keep out another lease, shared or exclusive.
 func excludes(s nodewire.State, shared bool) bool {
 	return len(s.Locks) > 0 && !(shared && s.Locks[0].Shared)
 }
 
-// waitOf returns for how long a lease of the kind is kept out.
+// waitOf returns how long locks and wishes keep out another lease, shared or exclusive.
 func waitOf(s nodewire.State, shared bool) time.Duration {
 	left := time.Duration(0)
 	if shared && s.Wished > 0 {

@@ -10,33 +10,32 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Clients that ask for a name at the same time may each get it from some nodes and none
-// from a quorum. Redlock's page says what to do: wait for a random time that is large
-// compared with the time of a round. So that is multiplied by the number of waiters, as
-// far as the nodes know it. Then about one waiter comes first, and the delay costs no more than
-// two rounds.
+// Clients that ask for a name at the same time may each get some nodes, and none of them a
+// quorum. Redlock's page says what to do: wait for a random time that is large compared
+// with the time of a round. So the largest delay is two rounds, times the number of waiters
+// that the nodes know. Then one waiter comes clearly before the others, after about two
+// rounds.
 
-// longestRound bounds the time that a round is taken to need. Where many begin at once the first requests take
-// longest, and a waiter that pauses for longer than a claim lasts, as the nodes seem to be far away, loses its votes.
+// longestRound bounds the estimate of round. When many callers begin at once, their first requests take longest, and the
+// nodes seem to be far away. A waiter that pauses for longer than a claim lasts would lose its votes.
 const longestRound = claimFor / 4
 
-// round returns about how long a round takes: the caller lingers for as long as the quorum took. It is 0 if no node
-// has answered yet.
+// round returns about how long a round takes: two round trips, because the caller lingers for as long as the quorum
+// took. It returns 0 if no node has answered yet.
 func (d *store) round() time.Duration { return min(2*d.trip(), longestRound) }
 
-// patience returns how long to wait for nodes that have not answered while others have, where nothing is lost by going on
-// without them.
+// patience returns how long to wait for the last nodes when the caller loses nothing by going on without them.
 func (d *store) patience() time.Duration { return max(d.round(), 5*time.Millisecond) }
 
-// lull returns a random delay for a client that had a split vote for the nth time (from
-// 1), or that was woken (n = 0), when there are so many waiters.
+// lull returns a random delay before a client asks again, among so many waiters. n is the
+// number of split votes in a row, or 0 for a client that a message has woken.
 func (d *store) lull(n, waiters int, ttl time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pause(n, waiters, ttl)
 }
 
-// pause is lull. d.mu is held.
+// pause does what lull does. d.mu is held.
 func (d *store) pause(n, waiters int, ttl time.Duration) time.Duration {
 	if n == 0 && waiters < 2 {
 		return 0
@@ -85,7 +84,7 @@ func (d *store) sleep(ctx context.Context, pause time.Duration) error {
 // now returns the wall clock in microseconds.
 func (d *store) now() uint64 { return uint64(max(d.clock().UnixMicro(), 1)) }
 
-// tellShut says, once a minute, that nodes grant nothing.
+// tellShut tells the client, at most once a minute, that nodes grant nothing.
 func (d *store) tellShut(nodes int, left time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// claim is what one lease id may have at the nodes: an attempt, and the grant that it
-// may become.
+// claim is what one lease id may have at the nodes. It is an attempt at first, and may
+// become a grant.
 type claim struct {
 	d      *store
 	name   string
@@ -22,8 +22,8 @@ type claim struct {
 	shared bool
 
 	mu     sync.Mutex
-	held   bool    // it was granted
-	queued bool    // it may be in the queue of nodes
+	held   bool    // the lease was granted
+	queued bool    // the claim may be in the queues of nodes
 	nodes  []trace // by the index of the node
 	ttl    time.Duration
 	over   bool // end was called
@@ -32,10 +32,10 @@ type claim struct {
 // trace is what a claim may have left at a node.
 type trace struct {
 	left    bool // the claim may have the lock there, or a place in the queue
-	pending int  // proposals that have not been answered
-	unknown bool // one was never answered
+	pending int  // how many requests have not been answered
+	unknown bool // a request was given up without an answer
 
-	quiet chan struct{} // closed when pending is 0 again; nil if nobody waits for that
+	quiet chan struct{} // closed when pending is 0 again; nil if no ending waits for that
 }
 
 func (d *store) claim(name, lease, record string) *claim {
@@ -49,9 +49,9 @@ type answer struct {
 	err  error
 }
 
-// propose sends a proposal to all nodes at once, which matters to a lease that lasts for within. The channel gets one answer from each,
-// or an error. It returns nil if the claim was ended: endings that were sent bar only
-// the proposals that were under way by then.
+// propose sends a proposal to all nodes at once. The lease lasts for within, which decides how long
+// the nodes may take. The channel gets one answer or error from each node. propose returns nil if the
+// claim was ended: the endings bar only the proposals that were under way when they were sent.
 func (c *claim) propose(mode nodewire.Mode, token uint64, ttl, within time.Duration) <-chan answer {
 	p := nodewire.Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
 	answers := make(chan answer, len(c.d.members))
@@ -79,8 +79,8 @@ func (c *claim) propose(mode nodewire.Mode, token uint64, ttl, within time.Durat
 	return answers
 }
 
-// enqueue sends a request to be in the queue to all nodes, at once. The channel gets one
-// reading from each, or an error.
+// enqueue asks all nodes at once to put the claim in their queues. The channel gets one
+// reading or error from each node.
 func (c *claim) enqueue(p nodewire.Place, ttl time.Duration) <-chan reading {
 	p.Name, p.Lease, p.Shared, p.Record = c.name, c.lease, c.shared, c.record
 	answers := make(chan reading, len(c.nodes))
@@ -103,15 +103,15 @@ func (c *claim) enqueue(p nodewire.Place, ttl time.Duration) <-chan reading {
 	return answers
 }
 
-// grant records that the lease was granted. Where that has not taken it out of the queue, time
-// does, or its end.
+// grant records that the lease was granted. A node may still have the claim in its queue; the
+// place there expires, or ends with the claim.
 func (c *claim) grant() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held, c.queued = true, false
 }
 
-// answered records the answer of a node, and whether it says that something is left there.
+// answered records the answer of a node to a request. left says that the claim may have something there.
 func (c *claim) answered(i int, left bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,14 +134,15 @@ type ended struct {
 	err  error
 }
 
-// end ends the claim at all nodes where something of it may be, also at those that did not
-// answer; with news, it is the claim of another client, and ends at all nodes. The channel has room for as many answers as it
-// gets. It owes the ending to nodes where that fails. Where the outcome of a proposal is not
-// known, nothing of the claim can take effect after the ending.
+// end ends the claim at every node that may have something of it, and at nodes that did not
+// answer. With news, the claim is another client's, and end ends it at all nodes. The channel
+// has room for all answers. If the ending fails at a node, the client owes it to that node. If
+// the outcome of a proposal is not known, the node remembers the ending, and refuses the
+// proposal if it arrives later.
 //
-// A lease that was granted is ended first at the nodes that granted it. If it was short
-// the other nodes have not answered yet. The ending follows their answers: to have them
-// remember it earlier would cost memory and time. A lock may go to a waiter, with the token next.
+// A lease that was granted may end before all nodes have answered. Then end sends the ending to
+// a node after the answer of the node: an earlier ending would cost the node memory and time,
+// because it would have to remember it. A node may give the lock to a waiter, with the token next.
 func (c *claim) end(news string, next uint64) <-chan ended {
 	var told []int
 	c.mu.Lock()
@@ -170,7 +171,7 @@ func (c *claim) end(news string, next uint64) <-chan ended {
 		}, func(a ended, err error) {
 			if a.node, a.err = i, err; err != nil {
 				owed := e
-				owed.Next = 0 // somebody else may have the others by then
+				owed.Next = 0 // by then somebody else may have the lock at the other nodes
 				m.owe(owed, c.ttl)
 			}
 			answers <- a
@@ -179,7 +180,7 @@ func (c *claim) end(news string, next uint64) <-chan ended {
 	return answers
 }
 
-// ending returns how the claim is ended at a node, and what closes when all proposals are answered, if that is waited for.
+// ending returns the ending for a node. If the ending has to wait for answers of the node, the channel closes when all have come.
 func (c *claim) ending(i int, news string, next uint64) (nodewire.Ending, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,8 +195,8 @@ func (c *claim) ending(i int, news string, next uint64) (nodewire.Ending, <-chan
 	return e, t.quiet
 }
 
-// late waits until a node has answered all proposals, or has had the time to, and
-// reports whether one may still be carried out.
+// late waits until a node has answered all requests, or until ctx ends. It reports whether
+// the node may still carry one out.
 func (c *claim) late(ctx context.Context, node int, quiet <-chan struct{}) bool {
 	select {
 	case <-quiet:

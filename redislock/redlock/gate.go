@@ -10,48 +10,48 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The calls of a client that are under way at a time are bounded. Thousands of goroutines that ask at
-// once would otherwise queue up in this process and at the nodes, until a renewal that comes behind them
-// is answered too late. So a call waits at the gate before its first request. Its clock and its timeout
-// begin behind the gate, and if its context ends before, it has sent nothing and leaves nothing.
+// The gate bounds the calls of a client that are under way. Otherwise thousands of goroutines that ask at
+// once would queue up in this process and at the nodes, and the nodes would answer a renewal behind them
+// too late. So a call waits at the gate before its first request. Its clock and its timeout begin after
+// the gate. If its context ends at the gate, it has sent nothing and leaves nothing.
 //
 // The gate lets calls in by their class. Renewals and releases never wait for calls that want a lease.
 
-// class says how soon a call is let in.
+// class says which other calls a call waits for.
 type class int
 
 const (
-	// timed is for calls whose time runs: a renewal, of which package pawl bounds the number, and a
-	// waiter that nodes have voted for. They are let in at once, and others wait for them.
+	// timed is for calls with a lease that is running out: renewals, whose number package pawl
+	// bounds, and waiters that nodes have voted for. They enter at once.
 	timed class = iota
 	// ending is for calls that give a lease back. They wait for one another.
 	ending
-	// wanting is for calls that want a lease, or look for one. They wait for all.
+	// wanting is for calls that want a lease, or look for one. They wait for calls of all classes.
 	wanting
 	classes
 )
 
 const (
-	// maxRoom is how many calls that wait for others may be under way. Fewer do not keep the processors of a client and of
-	// nodes nearby busy, and more only make each of them take longer.
+	// maxRoom is the largest room of a gate. Fewer calls do not keep the processors of the client and of nearby nodes busy.
+	// With more calls, each of them only takes longer.
 	maxRoom = 128
-	// minRoom is how many may be where nodes are slow, and at first.
+	// minRoom is the room at first, and the smallest room if nodes are slow.
 	minRoom = 8
 )
 
-// gate lets calls in: as many as the nodes answer soon.
+// gate lets in as many calls as the nodes can answer soon.
 type gate struct {
 	mu     sync.Mutex
-	room   int          // how many calls of a class may be under way
-	busy   [classes]int // how many are
+	room   int          // a call that has to wait enters if fewer calls than this are under way
+	busy   [classes]int // how many calls are under way
 	queues [classes]list.List
 
-	quick  int            // rounds that were answered soon since room has changed
-	shrunk driver.Instant // when room became less
+	quick  int            // rounds that were answered soon since room last changed
+	shrunk driver.Instant // when room last became less; 0 if never
 }
 
-// enter waits until the gate lets the call in. Calls of one class enter in the order in which they came. An error says
-// that nothing was sent.
+// enter waits until the gate lets the call in. Calls of one class enter in the order in which they came. If enter returns
+// an error, the call has sent nothing.
 func (d *store) enter(ctx context.Context, c class) error {
 	g := &d.gate
 	g.mu.Lock()
@@ -90,7 +90,7 @@ func (d *store) leave(c class) {
 	d.gate.out(c)
 }
 
-// has reports whether there is room for a call. g.mu is held.
+// has reports whether there is room for a call of class c. g.mu is held.
 func (g *gate) has(c class) bool {
 	busy := 0
 	switch c {
@@ -102,7 +102,7 @@ func (g *gate) has(c class) bool {
 	return busy < g.room
 }
 
-// out ends a call and lets others in while there is room. g.mu is held.
+// out ends a call of class c, and lets others in while there is room. g.mu is held.
 func (g *gate) out(c class) {
 	g.busy[c]--
 	for c := ending; c <= wanting; c++ {
@@ -112,8 +112,8 @@ func (g *gate) out(c class) {
 	}
 }
 
-// paced records that a round that was sent at an instant was answered soon, or late. Many that are late at the
-// same time are late for one reason.
+// paced records whether the nodes answered a round soon or late, and adapts the room. sent is when the round was sent.
+// Rounds that are late at the same time have one cause, so the room shrinks only once for them.
 func (g *gate) paced(sent driver.Instant, late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +126,7 @@ func (g *gate) paced(sent driver.Instant, late bool) {
 			return
 		}
 		more := g.room / 8
-		if g.shrunk == 0 { // it has only begun
+		if g.shrunk == 0 { // no round has been late yet: grow fast
 			more = g.room
 		}
 		g.room, g.quick = min(g.room+more, maxRoom), 0

@@ -10,19 +10,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// How long to wait for nodes. Once a quorum has answered, no call waits for the others for longer than a
-// grace. Until then it waits for a node as long as the node answers anything: one with many requests
-// answers in turn, and a silent one answers none. See silence.go.
+// How long does a call wait for nodes? Once a quorum has answered, it waits for the others only for a
+// grace. Until then it waits for a node as long as the node answers any request: a busy node answers
+// requests in turn, and a silent node answers none. See silence.go.
 
 const (
 	trips    = 4           // round trips that a node may take
-	silence  = time.Second // for which a node may answer nothing
+	silence  = time.Second // how long a node may answer nothing
 	minGrace = 50 * time.Millisecond
-	maxGrace = time.Second // what took longer was a server that hung for a while
+	maxGrace = time.Second // a longer round trip was measured while a server hung
 )
 
-// timeout returns for how long a node may answer nothing while a lease with the TTL needs it: so briefly that
-// a renewal can be tried again.
+// timeout returns how long a node may answer nothing to a request about a lease with this TTL. It leaves the
+// client the time to try a renewal again.
 func (d *store) timeout(ttl time.Duration) time.Duration {
 	if d.fixed > 0 {
 		return min(d.fixed, ttl)
@@ -30,10 +30,10 @@ func (d *store) timeout(ttl time.Duration) time.Duration {
 	return min(max(silence, trips*d.trip()), ttl/3)
 }
 
-// last returns how long a node that answers other requests may take for one.
+// last returns how long a node that answers other requests may take for one request.
 func (d *store) last(ttl time.Duration) time.Duration { return max(d.timeout(ttl), ttl/2) }
 
-// graceOf returns how long to wait for the nodes that have not answered when a quorum has.
+// graceOf returns how long to wait for the other nodes once a quorum has answered.
 func (d *store) graceOf(ttl time.Duration) time.Duration {
 	if d.fixed > 0 {
 		return min(d.fixed, ttl)
@@ -45,8 +45,8 @@ func graceAfter(ttl, trips time.Duration) time.Duration {
 	return min(max(ttl/200, minGrace, min(trips, maxGrace)), ttl/4)
 }
 
-// trip returns the round trip to the last node of the nearest quorum, about; 0 if it is not
-// known.
+// trip returns about the round trip to the farthest node of the nearest quorum, or 0 if it is
+// not known.
 func (d *store) trip() time.Duration {
 	all := make([]time.Duration, len(d.members))
 	for i, m := range d.members {
@@ -65,7 +65,7 @@ func (m *member) timed(began driver.Instant, err *error) {
 	}
 }
 
-// talking reports whether an answer is missing from a node that is not silent.
+// talking reports whether a node that is not silent has yet to answer.
 func (d *store) talking(heard []bool) bool {
 	for i, m := range d.members {
 		if !heard[i] && !m.quiet() {
@@ -75,8 +75,8 @@ func (d *store) talking(heard []bool) bool {
 	return false
 }
 
-// grace returns how long to wait for the nodes that have not answered: a grace, or only least if
-// all of them are silent.
+// grace returns how long to wait for the nodes that have not answered: graceOf the usual TTL, or
+// only least if all these nodes are silent.
 func (d *store) grace(heard []bool, least time.Duration) time.Duration {
 	if d.talking(heard) {
 		return d.graceOf(d.ttl)
@@ -84,11 +84,11 @@ func (d *store) grace(heard []bool, least time.Duration) time.Duration {
 	return least
 }
 
-// behind returns the channel that ends the wait for nodes that have not answered, once
-// a quorum has.
+// behind returns a channel that ends the wait for the other nodes, once a quorum has
+// answered.
 func (d *store) behind(heard []bool) <-chan time.Time { return time.After(d.grace(heard, 0)) }
 
-// needed is behind for nodes whose votes decide: those that are far away have as long as their answers take.
+// needed does what behind does, for nodes whose votes decide: a node that is far away has the time that its answers take.
 func (d *store) needed(heard []bool) <-chan time.Time {
 	wait := d.grace(heard, 0)
 	for i, m := range d.members {

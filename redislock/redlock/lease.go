@@ -14,39 +14,39 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// lease is the Handle of a lease: what the next request about it needs to know. Only one Ask about it is under way at
-// a time, and no End beside that. Renewals and Ends may be under way together.
+// lease is the Handle of a lease: what the next request about it needs to know. The client makes one Ask about it at a
+// time, and no End during an Ask. Renewals and Ends may run at the same time.
 type lease struct {
 	d      *store
-	req    driver.Request // that came first
+	req    driver.Request // the first one
 	record string
 	tries  int
 	floor  uint64           // the largest token seen
-	closed []driver.Instant // until when each node is taken to be closed
+	closed []driver.Instant // until when each node counts as closed
 
 	// Of a waiter; see look.go and turn.go.
-	waits   bool // it was to be queued
+	waits   bool // it joins the queues
 	place   uint64
-	yielded bool // to waiters that are before this one in the queues of free nodes
-	readers bool // others were found to share the name
-	wished  bool // and nodes were told to let no more of them in
-	foreign bool // a client of another library was found to have the name
-	splits  int  // votes that were split, one after the other
+	yielded bool // it has let the waiters before it propose first
+	readers bool // it is a writer, and has found readers
+	wished  bool // it has left a wish at nodes
+	foreign bool // it has found a lock of another library
+	splits  int  // split votes in a row
 
-	since driver.Instant // before the requests were sent that have granted it
+	since driver.Instant // before the requests that granted it were sent
 
 	waiters atomic.Int32 // about how many wait
 
 	mu    sync.Mutex // guards the fields below
 	has   standing
-	wants []chan struct{} // of each node: closed when the last wish was answered
+	wants []chan struct{} // by node: closed when the node has answered the last wish
 }
 
-// standing is what a lease has at nodes.
+// standing is what a lease has at the nodes.
 type standing struct {
 	claim *claim         // in the queues, or granted; nil if there is none
-	turn  *turn          // of a claim in the queues
-	token uint64         // 0 unless the claim was granted
+	turn  *turn          // of a claim in the queues, else nil
+	token uint64         // of a claim that was granted, else 0
 	until driver.Instant // when a claim that was granted ends
 }
 
@@ -55,8 +55,8 @@ func (d *store) lease(req *driver.Request) *lease {
 		wants: make([]chan struct{}, len(d.members))}
 }
 
-// next returns a claim for the next attempt. No id is used again once it was ended: an
-// ending that comes late would end the later attempt.
+// next returns a claim for the next attempt. Each attempt has an id of its own: with the same
+// id, a late ending of one attempt would end the next one, too.
 func (l *lease) next() *claim {
 	id := l.req.Lease
 	if l.tries++; l.tries > 1 {
@@ -70,7 +70,7 @@ func (l *lease) next() *claim {
 // errEnded is the error of a lease that was ended while its client waited for it.
 var errEnded = fmt.Errorf("%w: the lease has ended before this client knew that it was granted", driver.ErrUncertain)
 
-// Ask implements driver.Store. What an attempt that fails has left at nodes, the store ends by itself.
+// Ask implements driver.Store. If an attempt fails, the store itself ends what the attempt has left at nodes.
 func (d *store) Ask(ctx context.Context, r *driver.Request) (driver.Answer, error) {
 	if err := d.check(r); err != nil {
 		return driver.Answer{}, &driver.Failure{Err: err, Lasting: true}
@@ -80,7 +80,7 @@ func (d *store) Ask(ctx context.Context, r *driver.Request) (driver.Answer, erro
 		err = d.settle(ctx)
 	}
 	if err != nil {
-		return driver.Answer{}, nothing(err)
+		return driver.Answer{}, notSent(err)
 	}
 	l, again := r.Handle.(*lease)
 	if !again {
@@ -98,18 +98,18 @@ func (d *store) Ask(ctx context.Context, r *driver.Request) (driver.Answer, erro
 	return l.refused(f, r.Queue), nil
 }
 
-// nothing returns the failure of a request that was not sent.
-func nothing(err error) error {
+// notSent returns the failure of a request that was not sent.
+func notSent(err error) error {
 	f := driver.FailureOf(err)
 	f.Maybe = false
 	return &f
 }
 
-// refused returns the answer that does not grant.
+// refused returns the answer to a request that was not granted.
 func (l *lease) refused(f *failure, queue bool) driver.Answer {
 	ans := driver.Answer{Holders: f.holders, Rank: f.rank, Free: f.after, Session: l, Handle: l}
 	switch f.kind {
-	case split: // nobody is in the way, but for others that ask
+	case split: // nobody has the name; others ask for it at the same time
 		l.splits++
 		ans.Again = l.d.lull(l.splits, f.waiters, l.req.TTL)
 	case waiting:
@@ -130,7 +130,7 @@ func (l *lease) refused(f *failure, queue bool) driver.Answer {
 	return ans
 }
 
-// again returns after which time a waiter looks again.
+// again returns the time after which a waiter looks again.
 func (l *lease) again() time.Duration {
 	pause := lookEvery
 	if l.foreign && l.d.layout.Pattern != "" {
@@ -174,7 +174,7 @@ func (l *lease) once(ctx context.Context) *failure {
 		}
 		f = l.try(ctx)
 	}
-	if f != nil && errors.Is(f.err, errSilentNodes) { // silent nodes refuse at once, and others would be asked as fast as they answer
+	if f != nil && errors.Is(f.err, errSilentNodes) { // silent nodes fail at once: a caller in a loop would ask the others as fast as they answer
 		if err := l.d.sleep(ctx, f.sent.Add(l.d.timeout(l.req.TTL)).Sub(driver.Now())); err != nil {
 			f.err = err
 		}
@@ -182,8 +182,8 @@ func (l *lease) once(ctx context.Context) *failure {
 	return f
 }
 
-// askAgain asks for a lease that was granted, or that a quorum has voted for: it has the name still, or may take it if
-// nobody has had it. It reports false if there is none.
+// askAgain renews a lease that was granted, or that a quorum has voted for. The lease still has the name, or may take it
+// again if nobody else has had it. done is false if the lease has nothing, or has lost it.
 func (l *lease) askAgain(ctx context.Context) (f *failure, done bool) {
 	has := l.standing()
 	if has.token == 0 {
@@ -200,7 +200,7 @@ func (l *lease) askAgain(ctx context.Context) (f *failure, done bool) {
 	case err == nil && driver.Now() < has.until:
 		l.granted(has.claim, has.token, since)
 		return nil, true
-	case err == nil: // another lease may have been granted since, and the nodes then have handed over to this one again
+	case err == nil: // too late: another lease may have been granted, and the nodes may then have handed the name to this one again
 	case !errors.As(err, &lost):
 		granted := driver.FailureOf(err)
 		granted.Maybe = true // the nodes have it until it is ended
@@ -213,7 +213,7 @@ func (l *lease) askAgain(ctx context.Context) (f *failure, done bool) {
 	return nil, false
 }
 
-// granted records that c was granted by requests that were sent since.
+// granted records that c was granted. since is before the requests were sent.
 func (l *lease) granted(c *claim, token uint64, since driver.Instant) {
 	l.d.grants.Add(1)
 	c.grant()
@@ -221,7 +221,7 @@ func (l *lease) granted(c *claim, token uint64, since driver.Instant) {
 	l.set(standing{claim: c, token: token, until: since.Add(l.req.TTL)})
 }
 
-// set sets what the lease has. Nodes are heard no more about a claim that is not in the queues.
+// set sets what the lease has. It ends the hearing of messages about an earlier claim in the queues.
 func (l *lease) set(has standing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,13 +231,13 @@ func (l *lease) set(has standing) {
 	l.has = has
 }
 
-// standing returns what the lease has, which a quorum may have voted for.
+// standing returns what the lease has. If a quorum has voted for the claim, it is granted from now on.
 func (l *lease) standing() standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.has.turn
 	token, since, ok := t.won()
-	// Later the nodes may have voted for others, and for this one again, with a greater token.
+	// The votes count only until then. Later the nodes may have voted for others, and for this lease again with a greater token.
 	if until := trust(since, min(l.req.TTL, claimFor)); ok && driver.Now() < until {
 		t.forget()
 		l.has.claim.grant()

@@ -10,22 +10,23 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// A writer that finds readers leaves a wish at each node, which admits no more readers
-// then. The writer renews the wish each time it looks. If it dies, the wish keeps
-// readers out for placeFor at most.
+// A writer that finds readers leaves a wish at each node. The node then admits no more
+// readers. The writer renews the wish each time it looks. If the writer dies, its wish
+// keeps readers out for at most wishFor.
 
-// longestYield bounds the time in which waiters that are before another one should have proposed:
-// they may be gone, and the name free.
+// longestYield bounds how long a waiter lets the waiters before it propose first: they may be gone,
+// and the name free.
 const longestYield = 200 * time.Millisecond
 
-// wishFor is how long a node remembers a wish that is not renewed. So a free name is kept from readers for no
-// longer than that.
+// wishFor is how long a node remembers a wish that its writer does not renew. A wish keeps readers from a free
+// name no longer than that.
 const wishFor = lookEvery + time.Second
 
-// placeFor is how long a node remembers a place in its queue that is not renewed; no longer than PLACES of enqueue.lua.
+// placeFor returns how long a node remembers a place in its queue that the waiter does not renew. PLACES of enqueue.lua
+// is the longest such time.
 func (l *lease) placeFor() time.Duration { return min(l.req.TTL, 3*lookEvery) }
 
-// look returns nil if a quorum of nodes is free for the lease, and it is the turn of this waiter to propose.
+// look returns nil if a quorum of nodes is free for the lease, and this waiter may propose.
 func (l *lease) look(ctx context.Context) *failure {
 	f := l.lookOnce(ctx)
 	if f != nil && f.kind != final && l.readers && !l.wished {
@@ -56,26 +57,26 @@ func (l *lease) lookOnce(ctx context.Context) *failure {
 	case v.ahead == 0 || l.yielded:
 		l.yielded = false
 		return nil
-	default: // waiters before this one propose first, once: one that is gone does not hold up the others
+	default: // the waiters before this one propose first, but only once: a waiter that is gone must not hold up the others
 		l.yielded = true
 		f.rank, f.after = 0, min(time.Duration(v.ahead)*max(2*d.round(), time.Millisecond), longestYield)
 	}
 	return f
 }
 
-// view is what nodes have said of a name.
+// view is what nodes have said about a name.
 type view struct {
 	states  []nodewire.State
-	waits   []time.Duration // of nodes that are not free
-	failed  misses          // they are not free, either
+	waits   []time.Duration // of each node that is not free, the time until it is
+	failed  misses          // nodes without an answer; they count as not free
 	free    int
-	rank    int // of the waiter in the queue
-	ahead   int // before it, at free nodes
+	rank    int // how many waiters are before this one in the queue
+	ahead   int // the same at free nodes only
 	waiters int
 }
 
-// read asks all nodes, and returns as soon as it is certain whether a quorum is free. Once a quorum has answered it waits
-// for the others no longer than a grace.
+// read asks all nodes, and returns as soon as it is certain whether a quorum is free. Once a quorum has answered, it waits
+// for the others only for a grace.
 func (l *lease) read(ctx context.Context, v *view) error {
 	d := l.d
 	answers, err := l.states()
@@ -119,7 +120,7 @@ func (l *lease) add(v *view, a reading) {
 	}
 	st := a.states[0]
 	if c := l.has.claim; c != nil && len(st.Locks) == 1 && st.Locks[0].Lease == c.lease {
-		st.Locks = nil // it was handed over to this waiter
+		st.Locks = nil // the node has handed the lock to this waiter
 	}
 	v.states = append(v.states, st)
 	v.waiters, v.rank = max(v.waiters, st.Waiters), max(v.rank, st.Ahead)
@@ -127,16 +128,16 @@ func (l *lease) add(v *view, a reading) {
 	if wait, shut := waitOf(st, l.req.Shared), l.closed[a.node].Sub(driver.Now()); wait > 0 {
 		v.waits = append(v.waits, wait)
 	} else if shut > 0 {
-		// This node grants nothing. Asking anyway would fail, and giving back
-		// what the others grant would wake all waiters, this one too.
+		// This node is closed. A proposal would fail, and ending it at the other
+		// nodes would wake all waiters, this one too.
 		v.waits = append(v.waits, shut)
 	} else {
 		v.free, v.ahead = v.free+1, max(v.ahead, st.Ahead)
 	}
 }
 
-// states asks all nodes for the state of the name. The waiter is in their queues then, and leaves or renews its wish if
-// readers were found.
+// states asks all nodes for the state of the name. It also puts the waiter in their queues. If the waiter is a writer that
+// has found readers, states leaves or renews its wish.
 func (l *lease) states() (<-chan reading, error) {
 	answers, err := l.enqueue()
 	if l.readers && err == nil {
@@ -146,15 +147,15 @@ func (l *lease) states() (<-chan reading, error) {
 	return answers, err
 }
 
-// want sends a wish to each node once the node has answered the wish before: the end of
-// a wish must not arrive before the wish.
+// want sends a wish to each node, or with long 0 its end. It waits until the node has answered
+// the wish before: the end of a wish must not arrive before the wish.
 func (l *lease) want(long time.Duration) <-chan reading {
 	w := nodewire.Wish{Name: l.req.Name, Who: l.req.Lease, For: long}
 	answers := make(chan reading, len(l.d.members))
 	all := l.d.together(len(l.d.members), l.req.TTL, false)
 	for i, m := range l.d.members {
 		answered := make(chan struct{})
-		l.mu.Lock() // two Ends may come here
+		l.mu.Lock() // two Ends may run at the same time
 		before := l.wants[i]
 		l.wants[i] = answered
 		l.mu.Unlock()
@@ -174,7 +175,7 @@ func (l *lease) want(long time.Duration) <-chan reading {
 	return answers
 }
 
-// saw records whether readers were found to keep a writer out.
+// saw records whether a client of another library has the name, and whether readers keep this writer out.
 func (l *lease) saw(states []nodewire.State) {
 	l.foreign = false
 	for _, st := range states {
@@ -183,7 +184,7 @@ func (l *lease) saw(states []nodewire.State) {
 	}
 }
 
-// awaitQuorum waits until a quorum has answered, or all if fewer were asked, or timer.
+// awaitQuorum waits until a quorum has answered, or all nodes if fewer were asked, or until timer fires.
 func awaitQuorum[T any](d *store, answers <-chan T, timer *time.Timer) {
 	for range min(d.quorum, cap(answers)) {
 		select {

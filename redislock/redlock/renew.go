@@ -12,9 +12,10 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// Renew implements driver.Store. A quorum has to have the lock, and to confirm that
-// before the lease would have ended: before a later answer somebody else may have had a
-// lease. Nodes that have lost the lock get it back if they may.
+// Renew implements driver.Store. It succeeds if a quorum has the lock, and confirms that
+// before the lease would have ended. A later answer proves nothing: somebody else may have
+// had a lease in between. A node that has lost the lock stores it again, unless another
+// lease has it there or has overtaken this one.
 func (d *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (driver.Renewal, error) {
 	if err := checkTTL(ttl, d.maxTTL); err != nil {
 		return driver.Renewal{}, &driver.Failure{Err: err, Lasting: true}
@@ -31,7 +32,7 @@ func (d *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (d
 		return driver.Renewal{}, &driver.LostError{Reason: driver.Expired}
 	}
 	if err := d.enter(ctx, timed); err != nil {
-		return driver.Renewal{}, nothing(err)
+		return driver.Renewal{}, notSent(err)
 	}
 	defer d.leave(timed)
 	since := driver.Now()
@@ -49,9 +50,9 @@ func (d *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (d
 	return driver.Renewal{Since: since, Kept: kept}, nil
 }
 
-// heal returns nil if a quorum has the lock, for ttl from now at least.
+// heal returns nil if a quorum has the lock for at least ttl from now.
 func (l *lease) heal(ctx context.Context, has standing, ttl time.Duration) error {
-	within := max(ttl, l.req.TTL) // a renewal that only asks has as long as any
+	within := max(ttl, l.req.TTL) // a renewal with a short ttl, which only asks, may take as long as any other
 	answers := has.claim.propose(nodewire.Heal, has.token, ttl, within)
 	if answers == nil {
 		return &driver.LostError{Reason: driver.Gone} // it was ended meanwhile
@@ -84,7 +85,7 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 	}
 	asked := driver.Now()
 	if err := d.enter(ctx, ending); err != nil {
-		return false, nothing(err)
+		return false, notSent(err)
 	}
 	defer d.leave(ending)
 	has := l.standing()
@@ -103,7 +104,7 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 		return false, nil
 	}
 	next := uint64(0)
-	if has.token != 0 && !l.req.Shared { // later somebody else may have the name
+	if has.token != 0 && !l.req.Shared { // a second End has no token: somebody else may have the name by then
 		next = d.nextToken(has.token)
 	}
 	found, passed, err := has.claim.awaitEnd(ctx, has.claim.end("", next))
@@ -117,16 +118,17 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 	switch {
 	case has.token == 0:
 	case asked >= has.until:
-		found = false // Renew says so, too: nodes count from later than the client
+		found = false // the lease was over for the client, as Renew would say; the nodes count from a later instant
 	case has.until <= driver.Now():
-		found = true // it was given back in time, and ended while the request waited: nobody has lost it
+		found = true // the caller released in time, and the lease ended while the request waited: this is no loss
 	}
 	return found || has.turn != nil, nil
 }
 
-// awaitEnd waits until a quorum has answered, and reports whether a quorum may have
-// had the lock, and whether it is a waiter's now at a node. Nodes that were not told do not have it. If the answers differ, it
-// waits for the others: a break may be under way to them.
+// awaitEnd waits until a quorum has answered. had reports whether a quorum may have had the
+// lock; passed reports whether a node has given it to a waiter. A node that got no ending counts
+// as one without the lock. If the answers differ, awaitEnd waits for the other nodes: a break may
+// be under way to them.
 func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had, passed bool, err error) {
 	n, q := len(c.d.members), c.d.quorum
 	free := n - cap(answers)
@@ -163,5 +165,5 @@ func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had, passed
 	return missing <= n-q, passed, nil
 }
 
-// unheard makes err one of a request that may have been carried out.
+// unheard makes err the error of a request that may have been carried out.
 func unheard(err error) error { return fmt.Errorf("%w: %v", driver.ErrUncertain, err) }

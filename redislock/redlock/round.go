@@ -16,23 +16,23 @@ type tally struct {
 	d       *store
 	timeout time.Duration
 	open    int              // nodes that have not answered
-	heard   []bool           // which have, by index
-	has     votes            // where the lease has the lock
-	stored  votes            // and its token is stored
-	shared  bool             // the claim's kind
+	heard   []bool           // which nodes have answered, by index
+	has     votes            // of nodes where the lease has the lock
+	stored  votes            // of nodes that have stored its token, too
+	shared  bool             // the claim is shared
 	others  []nodewire.State // of nodes where others have what the claim wants
 	wished  []nodewire.State // of nodes where a writer waits for the readers to go
-	closed  []answer         // nodes that grant nothing now
-	ended   []nodewire.Vote  // nodes where the lease is among the ended ones
-	free    int              // nodes that would have granted it with a greater token, or without waiters
+	closed  []answer         // of nodes that grant nothing now
+	ended   []nodewire.Vote  // of nodes where the lease is among the ended ones
+	free    int              // nodes that would have granted with a greater token, or without wishes
 	failed  misses           // nodes without an answer
 	floor   uint64           // the largest token seen
 	over    uint64           // the largest token that the lease's own has to exceed
-	waiters int              // at the node with the most
-	wishes  int              // at the node with the most
+	waiters int              // at the node with the most waiters
+	wishes  int              // at the node with the most wishes
 }
 
-// votes are counted once for each server, also if two nodes are the same one.
+// votes counts each server once, even if two nodes are the same server.
 type votes struct {
 	n    int
 	runs []string
@@ -87,17 +87,17 @@ func (t *tally) add(a answer) {
 	}
 }
 
-// verdict is the outcome of a round, as soon as that is certain.
+// verdict is the outcome of a round, once it is certain.
 type verdict int
 
 const (
 	undecided verdict = iota
 	won               // a quorum
 	again             // a quorum of locks, but not of tokens: ask with a greater one
-	lost              // no quorum any more
+	lost              // no quorum is possible any more
 )
 
-// forGrant decides about a grant: the token must be stored at a quorum.
+// forGrant decides about a grant: a quorum must have stored the token.
 func (t *tally) forGrant() verdict {
 	q := t.d.quorum
 	switch {
@@ -111,7 +111,7 @@ func (t *tally) forGrant() verdict {
 	return undecided
 }
 
-// forExtension decides about an extension: it is enough to have the lock at a quorum.
+// forExtension decides about an extension: a quorum must have the lock.
 func (t *tally) forExtension() verdict {
 	switch {
 	case t.has.n >= t.d.quorum:
@@ -123,8 +123,8 @@ func (t *tally) forExtension() verdict {
 }
 
 // count adds up the answers to proposals that were sent now, until the verdict is certain, or ctx or the store ends.
-// An attempt waits for no node longer than a grace once a quorum has answered: if the others are split, one that is
-// silent would hold all of them up. A renewal waits, as its lease needs that node.
+// Once a quorum has answered, an attempt waits for the other nodes only for a grace: in a split vote, a silent node
+// would hold up all clients. A renewal waits for longer, because its lease needs that node.
 func (d *store) count(ctx context.Context, mode nodewire.Mode, shared bool, answers <-chan answer, ttl time.Duration) (*tally, verdict, error) {
 	t := &tally{d: d, shared: shared, timeout: d.timeout(ttl), open: len(d.members), heard: make([]bool, len(d.members))}
 	sent := driver.Now()
@@ -156,7 +156,7 @@ func (d *store) count(ctx context.Context, mode nodewire.Mode, shared bool, answ
 	}
 }
 
-// giveUp takes the nodes that have not answered for silent.
+// giveUp counts the nodes that have not answered as silent.
 func (t *tally) giveUp() {
 	for i, m := range t.d.members {
 		if !t.heard[i] {
@@ -167,9 +167,9 @@ func (t *tally) giveUp() {
 	t.open = 0
 }
 
-// linger waits for further answers when the outcome is certain: for as long again as
-// the round took, but not for nodes that have been silent. If a quorum of nodes that
-// forgot has granted a lease, the others may know that its token is too small.
+// linger waits for further answers when the outcome is certain, but not for silent nodes.
+// took is how long the round took: linger waits for as long again. If a quorum of nodes
+// that have forgotten grants a lease, the other nodes may know that its token is too small.
 func (t *tally) linger(answers <-chan answer, took time.Duration) {
 	timer := time.NewTimer(took)
 	defer timer.Stop()
@@ -183,7 +183,7 @@ func (t *tally) linger(answers <-chan answer, took time.Duration) {
 	}
 }
 
-// trust returns until when a lease is trusted whose TTL began at since.
+// trust returns until when the client trusts a lease whose TTL began at since.
 func trust(since driver.Instant, ttl time.Duration) driver.Instant {
 	return since.Add(ttl - driver.Drift(ttl))
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What tells a silent node from a busy one: a node owes an answer since the first request
-// that was sent after the last answer. So an idle node is not silent, many requests that meet the same
-// stall are one silence, and a node that answers requests one after the other owes for as long as one
-// of them takes.
+// How does a client tell a silent node from a busy one? A node owes an answer since the first request
+// that was sent after its last answer. So an idle node is not silent. Many requests during one stall
+// count as one silence. A node that answers requests one after the other owes an answer only for as
+// long as one of them takes.
 
 // owing is since when a node owes an answer. The member's mutex guards it.
 type owing struct {
 	since   driver.Instant // 0 if it owes none
-	noticed driver.Instant // when somebody saw that half of the time had passed; 0 if nobody has
-	heard   driver.Instant // when it has answered last
+	noticed driver.Instant // when silent first saw that half of the limit had passed; 0 if it has not
+	heard   driver.Instant // when the node answered last
 }
 
-// silentSince returns the owing of a node that is silent from the beginning.
+// silentSince returns the owing of a node that counts as silent from the beginning.
 func silentSince(now driver.Instant) owing {
 	long := now.Add(-time.Hour)
 	return owing{since: long, noticed: long}
@@ -33,8 +33,8 @@ func (o *owing) asked(now driver.Instant) {
 	}
 }
 
-// answered records that a request was answered, by the node or by what refuses a connection to it, and whether
-// others are awaited.
+// answered records that a request was answered: by the node, or, if byNode is false, by a refused connection. more
+// says that other requests still wait for answers.
 func (o *owing) answered(now driver.Instant, byNode, more bool) {
 	if byNode {
 		o.heard = now
@@ -44,8 +44,8 @@ func (o *owing) answered(now driver.Instant, byNode, more bool) {
 	}
 }
 
-// silent reports whether the node has answered nothing for limit. Somebody must have noticed that half-way, or a process
-// that was stopped for a while would take all nodes for silent before it reads their answers.
+// silent reports whether the node has answered nothing for limit. It must also have been called half-way: otherwise a
+// process that was stopped for a while would take all nodes for silent before it reads their answers.
 func (o *owing) silent(now driver.Instant, limit time.Duration) bool {
 	half := limit / 2
 	if o.since == 0 || now.Sub(o.since) < half {
@@ -57,7 +57,7 @@ func (o *owing) silent(now driver.Instant, limit time.Duration) bool {
 	return now.Sub(o.since) >= limit && now.Sub(o.noticed) >= limit-half
 }
 
-// answers reports whether the node has answered since an instant, and notices if it owes an answer.
+// answers reports whether the node has answered since an instant. It calls quiet, which notices a silence half-way.
 func (m *member) answers(since driver.Instant) bool {
 	m.quiet()
 	m.mu.Lock()

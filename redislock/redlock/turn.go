@@ -12,42 +12,43 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// A waiter for an exclusive lease is in the queues of all nodes, and one for a shared lease is a
-// listener at all of them, which is only told that the name may be free. A place in the queue is the
-// largest token that the waiter had seen when it came, so it is the same at all of them,
-// whatever the clocks say.
+// A waiter for an exclusive lease is in the queues of all nodes. A waiter for a shared lease
+// is a listener at all nodes: they only tell it that the name may be free. The place of a
+// waiter in the queue is the largest token that the waiter had seen when it came. So the
+// waiter has the same place at all nodes, whatever the clocks say.
 //
-// The release of a lease brings the token of the next one. A node that has the
-// released lock gives it, in the same step, to the first waiter of its queue, as if that
-// waiter had proposed that token there. The message to the waiter is the node's vote.
-// Nodes may disagree about who is first, and then nobody has a quorum; the waiters go on
-// with proposals.
+// The release of a lease brings the token of the next lease. A node that has the released
+// lock gives it, in the same step, to the first waiter of its queue, as if the waiter had
+// proposed that token there. The node's message to the waiter is its vote. Nodes may
+// disagree about who is first. Then nobody has a quorum, and the waiters go on with
+// proposals.
 //
-// A vote does not say how old it is. The waiter numbers its requests to be in the queue,
-// and knows when it sent each: no lock that follows one of them has begun before that.
-// Each request also has the token that the waiter would propose then, and no lock that follows
-// it gets a smaller one. So such a vote is one for a proposal that has been under way
-// since the request was sent; lab/proof shows that one round of them is enough.
+// A vote does not say how old it is. So the waiter numbers its requests to be in the queue,
+// and knows when it sent each. A vote has the number of the last request that the node
+// carried out, so the lock began after this request was sent. The request also brings the
+// token that the waiter would propose then, and the lock gets no smaller token. So the vote
+// counts like the answer to a proposal that was sent with the request; lab/proof shows that
+// one round of such votes is enough.
 
-// claimFor is how long a lock stays with a waiter that it was handed to, unless the
-// waiter asks for more. It is short since the waiter may be gone.
+// claimFor is how long a waiter has a lock that a node has handed to it, unless the waiter
+// renews it. The time is short because the waiter may be gone.
 const claimFor = time.Second
 
-// turn is what the nodes have told a waiter. It has the client look, or take the name.
+// turn collects what the nodes tell a waiter. Its events make the client look, or take the name.
 type turn struct {
 	l     *lease
-	lease string // of the claim that is in the queues
+	lease string // the id of the claim that is in the queues
 
 	mu    sync.Mutex
-	sent  []driver.Instant // when the requests to be in the queue were sent, by number
-	token uint64           // the largest that nodes have voted for
-	votes votes
-	since driver.Instant // the TTLs of all votes began later
-	free  bool           // since the last request a node has told that the name may be free
-	soon  *time.Timer    // of the next event; nil if there is none
+	sent  []driver.Instant // when each request to be in the queue was sent, by number
+	token uint64           // the largest token that nodes have voted for
+	votes votes            // for token
+	since driver.Instant   // the TTLs of all votes began later
+	free  bool             // since the last request a node has said that the name may be free
+	soon  *time.Timer      // sends the next event; nil if none is due
 }
 
-// asks returns the number of a request that is sent now.
+// asks records a request that is sent now, and returns its number.
 func (t *turn) asks() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,8 +56,8 @@ func (t *turn) asks() int {
 	return len(t.sent) - 1
 }
 
-// told handles a message. The client gets an event as soon as a quorum has voted. If no quorum may vote, it gets one after
-// the other nodes have had the time to tell of the same release. The caller holds d.mu.
+// told handles a message. If a quorum has voted, or cannot vote any more, the client gets an event at once. Otherwise it
+// gets one after the other nodes have had the time to tell of the same release. The caller holds d.mu.
 func (t *turn) told(m nodewire.Message) {
 	d := t.l.d
 	t.mu.Lock()
@@ -77,24 +78,24 @@ func (t *turn) told(m nodewire.Message) {
 	case t.votes.n == d.quorum && m.Token > 0:
 		t.tell(0)
 	case t.votes.n > d.quorum:
-	case t.votes.n > 0 && t.free: // nodes disagree, and no quorum will vote
+	case t.votes.n > 0 && t.free: // nodes disagree: no quorum will vote
 		t.tell(0)
 	case t.votes.n > 0:
 		t.tell(d.patience())
-	case t.l.req.Shared: // all readers are told, and ask at different times, before the writers
+	case t.l.req.Shared: // the nodes tell all readers; these ask at different times, before the writers
 		t.tell(d.pause(0, int(t.l.waiters.Load()), t.l.req.TTL))
 	default:
 		t.tell(d.round())
 	}
 }
 
-// ignores reports whether a message follows no request of this waiter, or is a vote with a token that is not the one to be
-// won. The caller holds mu.
+// ignores reports whether a message belongs to no request of this waiter, or is a vote with a token that cannot win: one
+// smaller than another vote's, or greater after a quorum has voted. The caller holds mu.
 func (t *turn) ignores(m nodewire.Message) bool {
 	return m.Seq < 0 || m.Seq >= len(t.sent) || m.Token > 0 && m.Token < t.token || m.Token > t.token && t.granted()
 }
 
-// tell tells the client after a pause. The caller holds mu.
+// tell sends the client an event after a pause. An event that is due already keeps its time. The caller holds mu.
 func (t *turn) tell(pause time.Duration) {
 	switch {
 	case pause == 0:
@@ -111,8 +112,8 @@ func (t *turn) tell(pause time.Duration) {
 	}
 }
 
-// event returns the event for the client. It is a grant if a quorum has voted, unless little is left of the votes' time, or
-// the caller does not renew, and so needs the whole TTL. The caller holds mu.
+// event returns the event for the client: a grant if a quorum has voted, else a look. It is a look, too, if the votes will
+// soon expire, or if the caller does not renew, and so needs the whole TTL. The caller holds mu.
 func (t *turn) event() driver.Event {
 	req := &t.l.req
 	e := driver.Event{Kind: driver.Look, Name: req.Name, Lease: req.Lease}
@@ -122,7 +123,7 @@ func (t *turn) event() driver.Event {
 		t.l.d.grants.Add(1)
 		e.Kind, e.Heard = driver.Granted, driver.Now()
 		e.Grant = driver.Answer{Granted: true, Token: t.token, Waited: true, Handle: t.l, Session: t,
-			Since: until.Add(driver.Drift(req.TTL) - req.TTL)} // trusted as long as the claim
+			Since: until.Add(driver.Drift(req.TTL) - req.TTL)} // so that the client trusts the lease until the claim ends
 	}
 	return e
 }
@@ -145,13 +146,13 @@ func (t *turn) voted() bool {
 	return t.votes.n > 0
 }
 
-// granted reports whether a quorum has voted, so that the client may trust the lease. A node that votes with a greater token
-// has another request of this waiter than they. The caller holds mu.
+// granted reports whether a quorum has voted, so that the client may trust the lease. A node that then votes with a greater
+// token has carried out another request of this waiter than the quorum has. The caller holds mu.
 func (t *turn) granted() bool {
 	return t.votes.n >= t.l.d.quorum && driver.Now() < trust(t.since, min(t.l.req.TTL, claimFor))
 }
 
-// won returns the token of a lease that a quorum has voted for, and the instant before all of its TTLs.
+// won returns the token of a lease that a quorum has voted for, and an instant before the TTLs of all votes began.
 func (t *turn) won() (token uint64, since driver.Instant, ok bool) {
 	if t == nil {
 		return 0, 0, false
@@ -161,7 +162,7 @@ func (t *turn) won() (token uint64, since driver.Instant, ok bool) {
 	return t.token, t.since, t.votes.n >= t.l.d.quorum
 }
 
-// forget ends that messages are heard.
+// forget makes the client ignore further messages to this waiter.
 func (t *turn) forget() {
 	t.l.d.mu.Lock()
 	delete(t.l.d.waiting, t.lease)
@@ -171,7 +172,7 @@ func (t *turn) forget() {
 	t.stop()
 }
 
-// enqueue asks all nodes to have the waiter in their queues.
+// enqueue asks all nodes to put the waiter in their queues.
 func (l *lease) enqueue() (<-chan reading, error) {
 	c, t := l.has.claim, l.has.turn
 	if t == nil {
@@ -182,7 +183,7 @@ func (l *lease) enqueue() (<-chan reading, error) {
 		l.d.waiting[c.lease] = t
 		l.d.mu.Unlock()
 	}
-	seq := t.asks() // before the clock is read for the token, as in an attempt
+	seq := t.asks() // before token reads the clock, as in an attempt
 	token, err := l.token()
 	if err != nil {
 		return nil, err
@@ -206,15 +207,15 @@ func (d *store) told(m nodewire.Message) {
 		}
 		return
 	}
-	for _, t := range d.waiting { // messages may have been lost
+	for _, t := range d.waiting { // messages to any waiter may have been lost
 		t.mu.Lock()
 		t.tell(max(d.round(), time.Millisecond))
 		t.mu.Unlock()
 	}
 }
 
-// nextToken returns the token of the lease that follows one with token, or 0 if the lock is
-// not to be handed over.
+// nextToken returns the token of the lease that follows a lease with token. It returns 0 if
+// no larger token is possible; then the nodes hand nothing over.
 func (d *store) nextToken(token uint64) uint64 {
 	if now := d.now(); now <= nodewire.MaxToken && token < nodewire.MaxToken {
 		return max(now, token+1)
@@ -222,15 +223,15 @@ func (d *store) nextToken(token uint64) uint64 {
 	return 0
 }
 
-// handedOver is a name that others were waiting for when this client released it. A caller that asks for it at once gets
-// into the queues without proposing: a proposal only costs the nodes time.
+// handedOver is a name that this client has released to a waiter. A caller that asks for it again at once joins the queues
+// without a proposal, which would only cost the nodes time.
 type handedOver struct {
 	token uint64 // of the next lease
 	till  driver.Instant
 }
 
 const (
-	// maxHandedOver bounds the names that are known.
+	// maxHandedOver bounds the names in store.handed.
 	maxHandedOver = 1024
 	handedFor     = 100 * time.Millisecond
 )
@@ -244,7 +245,7 @@ func (d *store) handOver(name string, token uint64) {
 	d.handed[name] = handedOver{token, driver.Now().Add(handedFor)}
 }
 
-// comesBack reports whether this client has handed the name over just now.
+// comesBack reports whether this client has just handed the name over. Then it gives the lease its place in the queues.
 func (l *lease) comesBack() bool {
 	d := l.d
 	d.mu.Lock()

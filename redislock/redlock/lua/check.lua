@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- check tries every command of the scripts.
--- ARGV: keys of an unused string and of unused sets, a channel. They are given as those
--- of package redislock's check, which package server calls, too.
--- Returns the names of the commands that the user may not run, with ! those that the server does not have.
+-- ARGV: an unused key for a string, an unused key for a sorted set, a channel. Package epoch
+-- gives these to the check of package redislock, too.
+-- Returns the names of the commands that the user may not run. A ! before a name says that the server does not have the command.
 
 local s, z, channel = unpack(ARGV)
 local missing = {}
@@ -13,7 +13,7 @@ local calls = {
 }
 if boot ~= '' then
   for _, call in ipairs({{'INFO'}, {'SETRANGE', s, 0, '1'}, {'OBJECT', 'ENCODING', s}}) do
-    table.insert(calls, 3, call) -- behind SET, which gives the key an end
+    table.insert(calls, 3, call) -- after SET, which lets the key expire
   end
 end
 for _, call in ipairs(calls) do

@@ -1,21 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
--- end ends what leases have or may get. This part is the ordinary cases: each lease is
--- exclusive, and nobody waits for its name, which it looks up for all of them together; or
--- there is one, with a queue and no listeners.
--- Gets: now of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
--- KEYS: epoch; of all locks what marks the leases as ended, then the locks, the listeners,
--- the wishes, the floors
--- ARGV: for how many ms the leases are remembered, or 0, news or '', held (1 or 0),
--- channel; the leases; for each, the token of the next lease or 0
--- Returns for each lease {2} if a waiter has its lock now, {1} if it had one, else {0}; or an error.
+-- end ends leases: they lose their locks and their places in the queues, and may be marked
+-- as ended, so that late requests do nothing. This part serves two ordinary cases. In the
+-- first, every lease is exclusive and nobody waits for its name; it reads all of them
+-- together. In the second, there is one lease, with a queue and without listeners.
+-- Gets: now of guard.lua; common.lua. The rest also gets each of each.lua and all of state.lua.
+-- KEYS: the epoch; then for all leases the marks that they have ended, the locks, the
+-- listeners, the wishes, the floors
+-- ARGV: how long the marks last in ms, or 0 for no marks; the news or ''; held (1 or 0);
+-- the channel; the leases; for each, the token of the next lease or 0
+-- Returns for each lease {2} if a waiter has its lock now, {1} if the lease had a lock, else {0}; or an error.
 
 local n = (#KEYS - 1) / 5
 local remember, news, held, channel = unpack(ARGV, 1, 4)
 
--- hand gives a lock that its lease, own, leaves to the first waiter of the queue, as a
--- proposal of it with the token would. record is that of the floor. A waiter whose client is gone leaves the queue,
--- and so does own: a renewal may have given it the lock while it was there.
--- If the node may not grant the first waiter the lock, that keeps its place.
+-- hand gives the lock of own, a lease that ends, to the first waiter of the queue. The effect is
+-- that of a proposal of this waiter with the token next. record is the record of the floor. A
+-- waiter whose client is gone leaves the queue. own leaves it, too: a renewal may have given it
+-- the lock while it was in the queue. If the node may not grant the lock, the waiter keeps its place.
 local function hand(lock, listeners, wishes, floor, next, own, record, epoch)
   local queue, at = queued(listeners), now()
   local lease = redis.call('ZRANGE', queue, 0, 0)[1]
@@ -33,7 +34,7 @@ local function hand(lock, listeners, wishes, floor, next, own, record, epoch)
         return false
       end
       local value = lease .. ' ' .. client .. ' ' .. token .. ' ' .. digits(at) .. ' ' .. text
-      -- Without memory for that, the lock is free.
+      -- If the server has no memory for the floor or the lock, the lock becomes free.
       if not pcall(store, floor, record, token, lease, false) or
           redis.pcall('SET', lock, value, 'PX', ttl).err then return false end
     end
@@ -79,8 +80,9 @@ if remember == '0' then
   if free[1] then redis.call('DEL', unpack(free)) end
 end
 
--- The token of an attempt that has failed does not stand: no lease had it. Recording
--- that takes memory; a lack of that must not keep locks from being given back.
+-- fail records that the token of a failed attempt does not stand: no lease had it. The
+-- record takes memory. A server without memory must still let clients give locks back, so
+-- fail ignores that error.
 local function fail(floor, lease)
   local record = redis.call('GET', floor)
   local token, owner, _, _, before, writer = standing(record)
@@ -98,8 +100,8 @@ if rest == 0 then return answers end
 -- with each.lua and state.lua: The rest, one lock after the other.
 
 local function finish(lock, mark, listeners, wishes, floor, lease, token)
-  -- A server without memory accepts the mark only after something was deleted. If there
-  -- is nothing to delete it refuses, and the client asks again.
+  -- Delete first: a server without memory accepts the mark only after that. If it has
+  -- nothing to delete it refuses the mark, and the client sends the ending again.
   local value, at = redis.call('MGET', lock)[1], nil
   local live, left, mine = {}, 0, nil
   if not value then
@@ -125,7 +127,7 @@ local function finish(lock, mark, listeners, wishes, floor, lease, token)
   end
   if held ~= '1' then fail(floor, lease) end
   if not mine then
-    -- It may have been told that the lock is free: so is the next one.
+    -- The node may have told this waiter that the lock is free. Now it tells the next one.
     if waited and not value and #live == 0 then wake(listeners, channel) end
     return {0}
   end

@@ -1,15 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
--- enqueue puts a waiter for an exclusive lock in the queue, or one for a shared lock to the listeners, or takes it out. This part
--- is the ordinary case: one lease has the lock, and everybody else is in the queue.
--- Gets: now, beyond of guard.lua; common.lua. Its rest, state.lua.
--- KEYS: epoch, lock, floor, what marks the lease as ended, listeners, wishes
--- ARGV: what the record of the set of nodes begins with, or ''; lease, place or - of a listener, token, number of the request, ttl ms, client, record, for how many ms that is remembered or 0
--- Returns {1, how many are before the lease in the queue, and as add says}, or {-1}, {-5, ttl} or {-6, record} as propose does
+-- enqueue puts a waiter for an exclusive lock in the queue, or a waiter for a shared lock among the listeners. It also takes
+-- either out. This part serves the ordinary case: one exclusive lease has the lock, and there are no listeners and no wishes.
+-- Gets: now, beyond of guard.lua; common.lua. The rest also gets state.lua.
+-- KEYS: the epoch, the lock, the floor, the mark that the lease has ended, the listeners, the wishes
+-- ARGV: the beginning of the record of the set of nodes, or ''; the lease; its place, or - for a listener; the token that it
+-- would propose; the number of the request; the TTL in ms; the client; the record; how long to remember the waiter in ms, or 0 to take it out
+-- Returns {1, how many waiters are before the lease in the queue, then the state that add appends}, or {-1}, {-5, ttl} or
+-- {-6, record} as propose does
 
 local epoch, lock, floor, mark, listeners, wishes = unpack(KEYS)
 local head, lease, place, token, seq, ttl, client, record, remember = unpack(ARGV)
 
-local PLACES = '6000' -- how long a place lasts at most, in ms: wait.go's three looks
+local PLACES = '6000' -- how long a place lasts at most, in ms: three times lookEvery of store.go
 local queue = queued(listeners)
 local known, value, last, news = unpack(redis.call('MGET', epoch, lock, floor, mark), 1, 4)
 if remember == '0' then
@@ -18,7 +20,7 @@ elseif not news and not owned(value, lease) then
   local strange = other(epoch, head)
   if strange then return {-6, strange} end
   if beyond(known, ttl) then return {-5, ttl} end
-  -- Without memory for that the waiter looks.
+  -- If the server has no memory for the place, the waiter gets no message, and looks.
   local line = place == '-' and listeners or queue
   local added = redis.pcall('ZADD', line, place == '-' and 0 or place, lease)
   if type(added) == 'number' then

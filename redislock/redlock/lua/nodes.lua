@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- nodes reads the record of the set of nodes, and replaces it if it is what the caller has seen.
--- KEYS: epoch
--- ARGV: what the record is, or ''; what it is to be, or '' to read it; for how many ms, or 0 for ever
+-- nodes reads the record of the set of nodes, and replaces it if it is still the one that the caller expects.
+-- KEYS: the epoch
+-- ARGV: the record that the caller expects, or '' for none; the new record, or '' to read only; how long the new record lasts in ms, or 0 for ever
 -- Returns {1, the record after that, or ''}
 
 local key, was, new, ms = KEYS[1] .. NODES, ARGV[1], ARGV[2], ARGV[3]

@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
--- propose asks for locks, or for more time, each for one lease.
--- Repeating it is harmless. This part is the ordinary case: locks that are free, each
--- for one exclusive lease. It reads all of them together.
--- Gets: now, digits, closed, beyond of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
--- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the
--- listeners, the wishes
--- ARGV: what the record of the set of nodes begins with, or ''; mode (take, heal; and ' queued' if the leases may be in the queue), shared (1 or 0), ttl ms, client, record,
--- the leases; their tokens
--- Returns for each lock {1} if the lease has it, and the token is stored; {1, record of the floor} if the
--- lease has it; {0, closed ms, ended (1 or 0), news, and as add says}; {-1} if the record of the epoch
--- is missing; {-5, ttl} if that is longer than MaxTTL; {-6, the record of the set of nodes} if that is another one; or an error.
+-- propose asks for one lock, or for more time, for each of several leases. A client may
+-- repeat it. This part serves the ordinary case: free locks, each for one exclusive lease.
+-- It reads all of them together.
+-- Gets: now, digits, closed, beyond of guard.lua; common.lua. The rest also gets each of each.lua and all of state.lua.
+-- KEYS: the epoch; then for all leases the floors, the marks that they have ended, the locks,
+-- the listeners, the wishes
+-- ARGV: the beginning of the record of the set of nodes, or ''; the mode: take or heal, with ' queued' after it if the
+-- leases may be in the queues; shared (1 or 0); the TTL in ms; the client; the record; the leases; their tokens
+-- Returns for each lease {1} if it has its lock and the floor has its token; {1, record of the floor} if it has its lock but
+-- the floor has another token; {0, closed ms, ended (1 or 0), news, then the state that add appends} if it has no lock;
+-- {-1} if the record of the epoch is missing; {-5, ttl} if the TTL is longer than MaxTTL;
+-- {-6, the record of the set of nodes} if this begins in another way; or an error.
 
 local n = (#KEYS - 1) / 5
 local head, mode, shared, ttl, client, record = unpack(ARGV, 1, 6)
@@ -29,7 +30,7 @@ if mode == 'take' and shared == '0' and closed(epoch, known[1], at, ttl) == 0 th
   for i = 1, n do
     local floor, news, value = known[1 + i], known[n + 1 + i], known[2 * n + 1 + i]
     local lease, token = ARGV[6 + i], ARGV[6 + n + i]
-    -- SET finds out if a lock is not free after all; the same one may be here twice.
+    -- NX: the lock may not be free after all. It may be a set of shared locks, or a lease before this one has just taken it.
     if not value and not news and (not floor or tonumber(token) > tonumber(string.match(floor, '^%d+') or 0)) and tonumber(token) <= LARGEST and
         redis.call('SET', KEYS[2 * n + 1 + i], lease .. middle .. token .. tail, 'PX', ttl, 'NX') then
       store(KEYS[1 + i], floor, token, lease, false)
@@ -45,7 +46,7 @@ if rest == 0 then return answers end
 local queues
 mode, queues = string.match(mode, '^(%a+)(.*)$')
 local function ask(lock, floor, mark, listeners, wishes, lease, token)
-  -- Another may have been about the same lock.
+  -- Among several leases, an earlier one may have changed this lock: read it again.
   local _, stored, news, value = unpack(n == 1 and known or redis.call('MGET', epoch, floor, mark, lock), 1, 4)
   local shared = shared == '1'
   local last, owner, stands, writer = standing(stored)
@@ -54,7 +55,7 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
 
   local live = value and {} or scored(lock, at)
 
-  -- mine is the lock that the lease has, and till when it has it.
+  -- mine is the value of the lock that the lease has; till is the end of a shared one.
   local mine, till = owned(value, lease) and value, 0
   for i = 1, #live, 2 do
     if owned(live[i], lease) then
@@ -91,13 +92,13 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
       px = math.max(px, redis.call('PTTL', lock))
     end
     till = math.max(till, at + px * 1000)
-    -- This needs no memory, and after it a server without memory accepts the rest.
+    -- PEXPIRE needs no memory. After it, a server without memory accepts the other writes.
     redis.call('PEXPIRE', lock, millis(math.max(till, live[#live] or 0), at))
   else
     till = at + px * 1000
   end
-  -- The floor is written before a new lock: if that is refused for lack of memory,
-  -- nothing has been recorded.
+  -- Write the floor before a new lock: if the server refuses it for lack of memory, the
+  -- server has recorded nothing.
   if fits then
     store(floor, stored, token, lease, shared)
   elseif mine then
@@ -105,7 +106,7 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
   end
 
   local new
-  local sure = fits or mode ~= 'take' -- a lease that was granted has its token
+  local sure = fits or mode ~= 'take' -- heal: a quorum has granted the lease with this token
   if mine then
     local who, old, rest = string.match(mine, '^(%S+ %S+) (%S+) (.*)$')
     new = who .. ' ' .. (sure and token or old) .. ' ' .. rest

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- read reads locks.
+-- read reads the states of names.
 -- Gets: now of guard.lua; state.lua.
--- KEYS: lock, floor, listeners, wishes, for each name
--- Returns {1, and for each name as add says}
+-- KEYS: for each name the lock, the floor, the listeners, the wishes
+-- Returns {1, then for each name the state that add appends}
 
 local all, at = {1}, now()
 for i = 1, #KEYS, 4 do
@@ -12,7 +12,7 @@ for i = 1, #KEYS, 4 do
   if not value then
     local ok
     ok, live = pcall(scored, lock, at)
-    if not ok then value, live = '?', {} end -- the lock of another library, of another type
+    if not ok then value, live = '?', {} end -- the lock of another library, which uses another type
   end
   add(all, lock, value, live, math.huge, known[2], listeners, wishes, at)
 end

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Functions for locks that are not simply free, or held by one exclusive lease.
+-- Functions for all cases but the ordinary ones: a free lock, and a lock of one exclusive lease.
 -- Gets: digits of guard.lua. Gives: millis, scored, put, wished, add, wake.
 
--- millis returns the ms until a time, rounded up.
+-- millis returns the ms from at until till, rounded up.
 local function millis(till, at) return math.max(0, math.ceil((till - at) / 1000)) end
 
--- scored returns the members of a sorted set whose scores, times in microseconds, have
--- not come yet: member, time, member, time, the last to end last. If the key is not a
--- sorted set, that is an error, as it should be for a lock.
+-- scored returns the members of a sorted set that have not ended: member, end, member, end,
+-- in the order of the ends. The ends are the scores, in microseconds. scored raises an error
+-- if the key is not a sorted set; for a lock this is right.
 local function scored(key, at)
   local all, live = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}
   for i = 1, #all, 2 do
     local till = tonumber(all[i + 1])
-    if till < 0 then redis.call('GET', key) end -- a token of package redislock's: WRONGTYPE
+    if till < 0 then redis.call('GET', key) end -- a set of package redislock: GET raises WRONGTYPE
     if till > at then
       live[#live + 1], live[#live + 2] = all[i], till
     end
@@ -20,8 +20,8 @@ local function scored(key, at)
   return live
 end
 
--- put sets the score of a member, removes members that are over, and lets the set live
--- until its last member ends.
+-- put sets the end of a member, removes members that have ended, and lets the set expire
+-- when its last member ends.
 local function put(key, member, till, live, at)
   local last = math.max(till, live[#live] or 0)
   redis.call('ZADD', key, digits(till), member)
@@ -29,15 +29,16 @@ local function put(key, member, till, live, at)
   redis.call('PEXPIRE', key, millis(last, at))
 end
 
--- wished returns for how many ms the last of the wishes lasts, and how many there are.
+-- wished returns the ms until the last wish ends, and the number of wishes.
 local function wished(wishes, at)
   local live = scored(wishes, at)
   return millis(live[#live] or at, at), #live / 2
 end
 
--- add appends the state of a name to a reply: how many locks it has, whether they are
--- shared, the floor, the listeners, the wishes, the ms until the last of them ends, and
--- of each lock its value and the ms that are left of it.
+-- add appends the state of a name to a reply: the number of locks, 1 if they are shared and
+-- else 0, the record of the floor, the number of waiters, the number of wishes, the ms until
+-- the last wish ends; then for each lock its value and the ms until it ends. Of shared locks
+-- it appends the ones that end last, and no more than most.
 local function add(reply, lock, value, live, most, floor, listeners, wishes, at)
   local from = math.max(1, #live - 2 * most + 1)
   local ms, wish = wished(wishes, at)
@@ -54,13 +55,13 @@ local function add(reply, lock, value, live, most, floor, listeners, wishes, at)
   return reply
 end
 
--- tell tells a waiter that the name may be free, and reports whether its client hears that.
+-- tell tells a waiter that the name may be free, and reports whether its client is there to hear it.
 local function tell(queue, lease, channel)
   local client, seq = string.match(redis.call('GET', queue .. ':' .. lease) or '', '^(%S+) (%d+) ')
   return client and redis.call('PUBLISH', channel .. client, 'turn ' .. lease .. ' 0 ' .. seq .. ' -') > 0
 end
 
--- wake tells the first waiter of the queue, and all listeners. Those whose clients are gone leave.
+-- wake tells the first waiter of the queue and all listeners that the name may be free. Waiters whose clients are gone leave.
 local function wake(listeners, channel)
   local queue = queued(listeners)
   local lease = redis.call('ZRANGE', queue, 0, 0)[1]

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- want makes a wish to have the name alone, or takes it away.
+-- want makes a writer's wish to have the name alone, or takes the wish away.
 -- Gets: now of guard.lua; state.lua.
--- KEYS: lock, floor, listeners, wishes
--- ARGV: who, ms or 0 to take it away, channel
--- Returns {1, and as add says}
+-- KEYS: the lock, the floor, the listeners, the wishes
+-- ARGV: the writer's lease; how long the wish lasts in ms, or 0 to take it away; the channel
+-- Returns {1, then the state that add appends}
 
 local lock, floor, listeners, wishes = unpack(KEYS)
 local who, ms, channel = unpack(ARGV)
