@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/command"
-	_ "github.com/pawl-go/pawl/cmd/pawl/internal/fewfiles" // first
+	_ "github.com/pawl-go/pawl/cmd/pawl/internal/fewfiles" // its init has to run before any that opens files
 )
 
 func main() {

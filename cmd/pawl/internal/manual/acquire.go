@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manual is "pawl hold", "pawl acquire", "pawl renew" and "pawl release": leases of people
-// and scripts, which do their work outside of pawl.
+// Package manual is "pawl hold", "pawl acquire", "pawl renew" and "pawl release": leases for people
+// and scripts that do their work outside of pawl.
 package manual
 
 import (
@@ -97,17 +97,17 @@ func acquireCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// leaseJSON is what acquire, renew and release print.
+// leaseJSON is the output of acquire, renew and release with --json.
 type leaseJSON struct {
 	Schema  int       `json:"schema"`
 	Store   string    `json:"store"`
 	Name    string    `json:"name"`
 	Lease   string    `json:"lease"`
 	Token   uint64    `json:"token"`
-	Expires time.Time `json:"expires,omitzero"` // until when it is certainly held, in UTC and whole seconds
+	Expires time.Time `json:"expires,omitzero"` // the end of trust in the lease, in UTC and whole seconds
 }
 
-// take acquires a lease, and keeps it once its id is printed.
+// take acquires a lease and prints its id. Once the id is printed, the lease outlives this process.
 func take(a *cli.App, s *acquire.Session) (int, error) {
 	if err := outlives(s.Store); err != nil {
 		return 0, err
@@ -120,7 +120,7 @@ func take(a *cli.App, s *acquire.Session) (int, error) {
 		return 0, err
 	}
 	if err := tellLease(a, s, lease); err != nil {
-		return 0, err // Close gives it back
+		return 0, err // Close releases the lease
 	}
 	s.Store.KeepLeases = true
 	return 0, nil
@@ -139,7 +139,7 @@ func tellLease(a *cli.App, s *acquire.Session, lease *pawl.Lease) error {
 // whole returns the last whole second that is not after t.
 func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// outlives returns an error if leases of the store end with the process that takes them.
+// outlives returns an error if leases of the store end with the process that acquired them.
 func outlives(s *stores.Store) error {
 	if caps := s.Wire.Caps(); caps.Adopts && caps.Expiry {
 		return nil
@@ -147,7 +147,7 @@ func outlives(s *stores.Store) error {
 	return endsWithUs(s.URL.Scheme, "NAME")
 }
 
-// noFiles refuses a directory before opening would create it.
+// noFiles refuses a file store. It is for use before opening the store, which would create the directory.
 func noFiles(a *cli.App, name string) error {
 	if u, err := stores.Chosen(a.Store); err == nil && u.Scheme == "file" {
 		return endsWithUs(u.Scheme, display.Quote(name))

@@ -87,7 +87,7 @@ func (h *holdArgs) checkHold() error {
 	return nil
 }
 
-// hold acquires, waits, releases.
+// hold acquires the lock, keeps it for holdFor, and releases it.
 func (h *holdArgs) hold(s *acquire.Session) (int, error) {
 	lease, err := s.Acquire()
 	if err != nil {
@@ -98,7 +98,7 @@ func (h *holdArgs) hold(s *acquire.Session) (int, error) {
 		h.Name, time.Now().Add(h.holdFor).Format(time.DateTime), os.Getpid()))
 	began := driver.Now()
 	lost := s.Keep(lease, began.Add(h.holdFor))
-	signal.Stop(s.Signals) // another one ends us at once: the store may be slow
+	signal.Stop(s.Signals) // the next signal ends us at once, because the release may be slow
 	released := lease.Release(context.Background())
 	if lost != nil {
 		s.Tell(acquire.About("lost", lease, lost))

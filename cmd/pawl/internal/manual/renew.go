@@ -62,13 +62,13 @@ Exit codes:
   79       the store no longer has the lease, or it is not of this name
 Others: see pawl run --help.`
 
-// adoption is one "pawl renew" or "pawl release".
+// adoption is one run of "pawl renew" or "pawl release".
 type adoption struct {
 	*cli.App
 	verb  string
 	name  string
 	lease string
-	ttl   time.Duration // of renew
+	ttl   time.Duration // renew only
 }
 
 func renewCommand(a *cli.App) *cobra.Command {
@@ -98,7 +98,7 @@ func releaseCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// command completes cmd, which is to do what do does.
+// command completes cmd: it adds the arguments and --lease, and makes cmd call do.
 func (r *adoption) command(cmd *cobra.Command, do func(*adoption, context.Context, *stores.Store, *participant.Adopted) error) *cobra.Command {
 	cmd.Args = cli.Args(1, 1, `try: pawl `+r.verb+` deploy --lease "$lease"`)
 	cmd.ValidArgsFunction = r.CompleteName
@@ -129,7 +129,7 @@ func notOfID(r rune) bool {
 	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_", r))
 }
 
-// adoptWithin is how long the requests to the store may take.
+// adoptWithin limits the time for all requests to the store together.
 const adoptWithin = 5 * time.Second
 
 func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, *stores.Store, *participant.Adopted) error) error {
@@ -156,14 +156,14 @@ func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, 
 	return r.failure(ctx, s, err)
 }
 
-// ours returns an error if the lease belongs to a process that renews it.
+// ours returns an error if the lease does not come from pawl acquire: its own process renews it.
 func (r *adoption) ours(ctx context.Context, s *stores.Store) error {
 	info, err := s.Inspect(ctx, r.name)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == r.lease })
-	if i < 0 || info.Holders[i].Command == waiting.AcquireCommand { // or it has just ended, which the store tells
+	if i < 0 || info.Holders[i].Command == waiting.AcquireCommand { // if the lease has just ended, the next request tells
 		return nil
 	}
 	return exit.Usage(fmt.Sprintf("%q: this lease does not come from pawl acquire, and its own process renews it; %s", r.name, display.HeldBy(info)),
@@ -182,7 +182,7 @@ func (r *adoption) renew(ctx context.Context, s *stores.Store, g *participant.Ad
 	})
 }
 
-// done prints the result. If it cannot be written, what was done stays done.
+// done prints the result. If that fails, the lease stays renewed or released, and the failure says so.
 func (r *adoption) done(s *stores.Store, g *participant.Adopted, until time.Time, text func(io.Writer) error) error {
 	err := r.Print(leaseJSON{report.Schema, s.URL.String(), r.name, r.lease, uint64(g.Token()), until}, text)
 	if err == nil {

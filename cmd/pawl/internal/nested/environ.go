@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nested passes the lease, the locks held around it and the passwords of stores from a "pawl run"
-// to its command, and to a pawl inside it.
+// Package nested passes data from a "pawl run" to its command, and to any pawl inside the command: the lease,
+// the leases of the outer pawl runs, and the passwords of stores.
 package nested
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// heldVar names the variable with the leases of all "pawl run" around a command: for each its id, "=" and
-// its name, escaped as in the path of a URL.
+// heldVar names the variable with the leases of all outer pawl runs. Each is the lease's id, "=" and the
+// name of the lock, escaped as in the path of a URL.
 const heldVar = "PAWL_HELD"
 
-// Held returns the leases that are held around us.
+// Held returns the leases of the outer pawl runs.
 func Held() (holds []driver.Hold) {
 	for _, s := range strings.Fields(os.Getenv(heldVar)) {
 		lease, name, _ := strings.Cut(s, "=")
@@ -33,8 +33,9 @@ func Held() (holds []driver.Hold) {
 	return holds
 }
 
-// Surrounding returns an error if a "pawl run" around us holds the lock: inner, our command, would wait
-// forever. Without info it returns nil: acquiring says why.
+// Surrounding returns an error if an outer pawl run holds the lock: inner, our command, would wait
+// forever. If info is nil, because the store could not be asked, it returns nil: acquiring will fail and
+// say why.
 func Surrounding(info *pawl.Info, inner string) error {
 	if info == nil {
 		return nil
@@ -48,8 +49,8 @@ func Surrounding(info *pawl.Info, inner string) error {
 	return nil
 }
 
-// outputs are the variables that describe the lease to the command. No pawl finds its store by them: a
-// script takes the same lock whether or not it runs in another "pawl run".
+// outputs are the variables that describe the lease to the command. No pawl takes its store from them, so a
+// script takes the same lock inside and outside of another pawl run.
 var outputs = []string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_LEASE_STORE", "PAWL_TOKEN", heldVar, keepersVar}
 
 // Environ returns the environment of a command that runs under a lease on name, in store.
@@ -81,17 +82,17 @@ func Environ(lease *pawl.Lease, name, store string, keepPasswords bool) []string
 }
 
 // passwords are the variables from which stores take a password. The command does
-// not inherit them: environments end up in logs. A "pawl run" in the command needs
-// them, and reads them from /proc: the kernel keeps the environment with which the
-// outer one was started, for the same user only.
+// not inherit them, because environments end up in logs. A pawl run inside the command
+// reads them from /proc instead: the kernel keeps the environment with which the outer
+// pawl run was started, and shows it to the same user only.
 var passwords = []string{"PAWL_ETCD_PASSWORD", "PAWL_POSTGRES_PASSWORD", "PAWL_REDIS_PASSWORD", "PAWL_ZK_PASSWORD"}
 
-// keepersVar has the process ids of the "pawl run" around us that were started with passwords.
+// keepersVar names the variable with the process ids of the outer pawl runs that were started with passwords.
 const keepersVar = "PAWL_KEEPERS"
 
 func keepers() []string { return strings.Fields(os.Getenv(keepersVar)) }
 
-// givenPasswords are those that this process was started with.
+// givenPasswords are the passwords in the environment with which this process was started.
 var givenPasswords = func() map[string]string {
 	given := make(map[string]string)
 	for _, key := range passwords {
@@ -100,7 +101,7 @@ var givenPasswords = func() map[string]string {
 	return given
 }()
 
-// canKeep reports whether those inside will find what we keep.
+// canKeep reports whether a pawl inside the command can read our environment from /proc.
 func canKeep() bool {
 	if runtime.GOOS != "linux" {
 		return false
@@ -109,8 +110,8 @@ func canKeep() bool {
 	return err == nil
 }
 
-// RecallPasswords sets the passwords that a "pawl run" around us has kept. A variable that is set
-// here, even to nothing, stays.
+// RecallPasswords sets the password variables from the environments of the outer pawl runs. It leaves a
+// variable that is set here, even to "".
 func RecallPasswords() {
 	for _, pid := range slices.Backward(keepers()) {
 		if n, err := strconv.Atoi(pid); err != nil || n <= 0 {

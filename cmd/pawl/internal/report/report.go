@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report has the JSON in which the command describes locks and stores. It is
-// separate from the types of package driver, so that it stays what it is when they change:
-// fields may be added, none is renamed, removed or given another meaning while Schema is 1.
+// Package report has the JSON types with which pawl describes locks and stores. They are
+// separate from the types of package driver, so that the JSON does not change with those.
+// While Schema is 1, fields may be added, but no field is renamed or removed, or changes
+// its meaning.
 package report
 
 import (
@@ -11,14 +12,14 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Schema is the number of this form.
+// Schema is the version of the JSON.
 const Schema = 1
 
-// Lock is one name.
+// Lock describes a name with its holders and waiters.
 type Lock struct {
 	Name    string     `json:"name"`
 	Held    bool       `json:"held"`
-	Token   pawl.Token `json:"token"` // the largest granted or reserved so far; holders may have smaller ones
+	Token   pawl.Token `json:"token"` // the largest that was granted or reserved; holders may have smaller ones
 	Holders []Holder   `json:"holders"`
 	Waiters []Waiter   `json:"waiters"` // first come first
 }
@@ -34,7 +35,7 @@ type Person struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// Holder is one lease.
+// Holder is a lease and its holder.
 type Holder struct {
 	Person
 	Lease    string     `json:"lease"`
@@ -42,21 +43,21 @@ type Holder struct {
 	Acquired time.Time  `json:"acquired,omitzero"`
 	Renewed  time.Time  `json:"renewed,omitzero"`
 	Expires  time.Time  `json:"expires,omitzero"`
-	Orphan   bool       `json:"orphan,omitempty"` // the process has ended, what it started goes on
+	Orphan   bool       `json:"orphan,omitempty"` // the process has ended, but processes that it started go on
 	Shared   bool       `json:"shared,omitempty"`
-	Slots    int        `json:"slots,omitempty"` // how many the lock has, if this is one of them
-	// The lease has ended, and this open transaction, which it guards, keeps the name.
+	Slots    int        `json:"slots,omitempty"` // how many slots the lock has, if this lease is one
+	// Transaction is an open transaction that keeps the name, although the lease that guards it has ended.
 	Transaction *pawl.Transaction `json:"transaction,omitempty"`
 }
 
-// Waiter is one waiter.
+// Waiter is a waiter for a lock.
 type Waiter struct {
 	Person
-	Lease  string    `json:"lease,omitempty"` // that it would have
+	Lease  string    `json:"lease,omitempty"` // the id that its lease will have
 	Since  time.Time `json:"since,omitzero"`
 	Shared bool      `json:"shared,omitempty"`
 	Slots  int       `json:"slots,omitempty"`
-	Holds  []Hold    `json:"holds,omitempty"` // while it waits
+	Holds  []Hold    `json:"holds,omitempty"` // leases that it holds while it waits
 }
 
 // Hold is a lease that a waiter holds.
@@ -65,24 +66,24 @@ type Hold struct {
 	Lease string `json:"lease"`
 }
 
-// Broken is what a break has done.
+// Broken is the result of a break.
 type Broken struct {
 	Schema int      `json:"schema"`
 	Store  string   `json:"store"`
 	Name   string   `json:"name"`
-	Broken []string `json:"broken"` // lease ids; empty if what was there has ended by itself
+	Broken []string `json:"broken"` // lease ids; empty if the lease has ended by itself
 }
 
-// State is how a store is.
+// State is the state of a store: its MaxTTL and its quarantine.
 type State struct {
 	MaxTTL string    `json:"max_ttl,omitempty"` // empty: nobody has set it
 	SetBy  *Person   `json:"max_ttl_set_by,omitempty"`
-	Closed string    `json:"closed,omitempty"` // for so long it grants nothing
+	Closed string    `json:"closed,omitempty"` // the store grants nothing for so long
 	Until  time.Time `json:"closed_until,omitzero"`
 	Why    string    `json:"closed_because,omitempty"`
 }
 
-// PersonOf describes h; why is the reason that it gave.
+// PersonOf describes h. why is the reason that h gave for its lease.
 func PersonOf(h pawl.Holder, why string) Person {
 	return Person{Who: h.Who, User: h.User, Host: h.Host, PID: h.PID, Space: h.Space, Command: h.Command, Why: why}
 }
@@ -92,7 +93,7 @@ func (p Person) String() string {
 	return pawl.Holder{Who: p.Who, User: p.User, Host: p.Host, PID: p.PID, Space: p.Space, Command: p.Command}.String()
 }
 
-// LockOf describes a name.
+// LockOf returns info as a Lock.
 func LockOf(info *pawl.Info) Lock {
 	l := Lock{
 		Name:    info.Name,
@@ -115,8 +116,8 @@ func LockOf(info *pawl.Info) Lock {
 	return l
 }
 
-// instant returns t, or that it is not known if JSON cannot have it. Others have written
-// it, and may have written anything.
+// instant returns t, or the zero time if JSON cannot express t. Another program wrote t to
+// the store, and may have written anything.
 func instant(t time.Time) time.Time {
 	if y := t.UTC().Year(); y < 0 || y > 9998 {
 		return time.Time{}
@@ -124,7 +125,7 @@ func instant(t time.Time) time.Time {
 	return t
 }
 
-// StateOf describes a store.
+// StateOf returns info as a State.
 func StateOf(info *pawl.StoreInfo) *State {
 	out := &State{Why: info.Why}
 	if info.MaxTTL != 0 {

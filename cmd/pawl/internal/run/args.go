@@ -25,7 +25,7 @@ type runArgs struct {
 
 	grace     time.Duration
 	minHold   time.Duration
-	per       time.Duration // of once
+	per       time.Duration // once only
 	leftovers string
 
 	keepPasswords bool
@@ -73,8 +73,8 @@ func (a *runArgs) flags(cmd *cobra.Command) {
 	}
 }
 
-// parse takes the name and what follows it: flags up to the first word of the command, whose own words
-// are never looked at. Flags before the name have been parsed.
+// parse parses the name, the flags after it, and the command. Cobra has parsed the flags before the name.
+// Everything from the first word of the command on belongs to the command.
 func (a *runArgs) parse(cmd *cobra.Command, words []string) error {
 	fs := cmd.Flags()
 	if len(words) == 0 {
@@ -83,8 +83,8 @@ func (a *runArgs) parse(cmd *cobra.Command, words []string) error {
 	dash := fs.ArgsLenAtDash() == 0
 	a.Name, words = words[0], words[1:]
 	if dash {
-		// "run -- NAME -- CMD": for a name that looks like a flag. Any other was more
-		// likely forgotten, and the command's first word must not be taken for it.
+		// "run -- NAME -- CMD" is for a name that looks like a flag. Otherwise the user
+		// has more likely forgotten the name, and the first word belongs to the command.
 		if len(words) > 0 && words[0] == "--" {
 			words = words[1:]
 		} else if len(words) > 0 && !strings.HasPrefix(a.Name, "-") {
@@ -103,7 +103,7 @@ func (a *runArgs) parse(cmd *cobra.Command, words []string) error {
 	return a.check(fs)
 }
 
-// check looks at what the parser cannot.
+// check checks the arguments that the flag parser cannot check.
 func (a *runArgs) check(fs *pflag.FlagSet) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -134,8 +134,8 @@ func (a *runArgs) checkTimes(fs *pflag.FlagSet) error {
 	if a.MaxHold > 0 && a.minHold >= a.MaxHold {
 		return exit.Usage(fmt.Sprintf("--min-hold %v is not shorter than --max-hold %v", a.minHold, a.MaxHold), "use less, or leave it out")
 	}
-	// The command is asked to stop one grace before the end. It must have some
-	// time to work before that, also when one renewal comes late.
+	// The command gets TERM so long before the end of the lease. It must have time to work
+	// before that, even if a renewal comes late.
 	limit, what := a.TTL, "--ttl"
 	if a.MaxHold > 0 && a.MaxHold < limit {
 		limit, what = a.MaxHold, "--max-hold"

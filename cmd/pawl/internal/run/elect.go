@@ -26,8 +26,8 @@ const (
 	maxElectPause = 5 * time.Second
 )
 
-// terms leads again and again, until the command ends by itself. An outage of the
-// store ends it only if the store was not heard of before.
+// terms leads again and again, until the command ends by itself. If the store is
+// unavailable, it goes on only if the store has answered before.
 func (r *runner) terms(path string) (int, error) {
 	pause := minElectPause
 	for {
@@ -51,7 +51,7 @@ func (r *runner) terms(path string) (int, error) {
 	}
 }
 
-// rest waits for d, or until a signal ends us.
+// rest waits for d. It returns an error if a signal ends pawl.
 func (r *runner) rest(d time.Duration) error {
 	over := time.After(d)
 	for {

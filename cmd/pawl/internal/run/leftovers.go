@@ -13,17 +13,17 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 )
 
-// What to do with processes that the command leaves running.
+// Values of --leftovers: what to do with processes that the command leaves running.
 const (
 	waitLeftovers    = "wait"    // keep the lock until they have ended
-	killLeftovers    = "kill"    // end them, and give the lock back then
-	releaseLeftovers = "release" // they go on without the lock
+	killLeftovers    = "kill"    // end them, and then release the lock
+	releaseLeftovers = "release" // release the lock; they go on without it
 )
 
-// leave handles what the command has left running. It does not wait: mostly nothing is left, and Empty is
-// closed in a moment.
+// leave handles the processes that the command left running. With --leftovers wait it only sets s.warn:
+// usually no process is left, and Empty will be closed in a moment.
 func (s *supervisor) leave() {
-	s.job.Retire() // Ctrl-C is for us now
+	s.job.Retire() // from now on Ctrl-C has to reach pawl
 	if s.args.leftovers == killLeftovers {
 		select {
 		case <-s.job.Empty():
@@ -37,7 +37,7 @@ func (s *supervisor) leave() {
 	s.warn = time.After(waiting.Patience)
 }
 
-// quick is how long a command's last processes may take to end by themselves before they are ended.
+// quick is how long the last processes may take to end by themselves before --leftovers kill ends them.
 const quick = 20 * time.Millisecond
 
 // tellLeftovers names the processes that keep the lock.
@@ -52,7 +52,7 @@ func (s *supervisor) tellLeftovers() {
 		}
 	}
 	if len(left) == 0 {
-		s.warn = time.After(waiting.Patience) // they have just ended, or fork and end while we look
+		s.warn = time.After(waiting.Patience) // they have just ended, or fork and exit too fast to be listed
 		return
 	}
 	if more := len(left) - len(names); more > 0 {

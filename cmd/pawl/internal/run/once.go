@@ -31,7 +31,7 @@ on a directory at once.
 
 Once has the flags, environment and exit codes of pawl run, but busy is 0.`
 
-// checkTurn derives from --per for how long the lock is kept.
+// checkTurn checks --per, and computes from it how long to keep the lock.
 func (a *runArgs) checkTurn() error {
 	if a.Verb != "once" {
 		return nil
@@ -39,13 +39,13 @@ func (a *runArgs) checkTurn() error {
 	if a.per <= 0 {
 		return exit.Usage("--per is missing", "try: pawl once --per 24h "+display.Quote(a.Name)+" -- "+display.CommandLine(a.command))
 	}
-	// The next turn must find the lock free, though it begins a bit early: by a second where cron
-	// is late today, by an hour on the day on which clocks are put forward.
+	// The next call must find the lock free even if it comes early: by a second if cron was late
+	// this time, or by an hour on the day on which clocks go forward.
 	a.minHold = a.per - a.per/10
 	return nil
 }
 
-// keeps says why the lock is kept when the command has ended, or returns "" if it is not.
+// keeps returns the flag that keeps the lock after the command has ended, or "" if pawl releases the lock.
 func (r *runner) keeps(status job.Status, left time.Duration) string {
 	switch {
 	case left <= 0, r.args.Verb == "once" && status.ExitCode() != 0:

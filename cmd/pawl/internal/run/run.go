@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package run is "pawl run", "pawl elect" and "pawl once": commands that run under a lock.
+// Package run is "pawl run", "pawl elect" and "pawl once", which run a command under a lock.
 package run
 
 import (
@@ -58,7 +58,7 @@ func Commands(a *cli.App) []*cobra.Command {
 	}
 }
 
-// command completes cmd. Cobra parses the flags before the name, and parse those behind it.
+// command completes cmd. Cobra parses the flags before the name, and runArgs.parse the flags after it.
 func command(a *cli.App, verb string, cmd *cobra.Command) *cobra.Command {
 	r := newArgs(a, verb)
 	r.flags(cmd)
@@ -70,7 +70,7 @@ func command(a *cli.App, verb string, cmd *cobra.Command) *cobra.Command {
 		if cmd.Flags().Parse(args[1:]) == nil && cmd.Flags().NArg() == 0 && strings.HasPrefix(word, "-") {
 			return flagWords(cmd.Flags(), word), cobra.ShellCompDirectiveNoFileComp
 		}
-		return nil, cobra.ShellCompDirectiveDefault // the command and its files
+		return nil, cobra.ShellCompDirectiveDefault // let the shell complete the command and its files
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := r.parse(cmd, args); errors.Is(err, pflag.ErrHelp) {
@@ -93,7 +93,7 @@ func flagWords(fs *pflag.FlagSet, prefix string) (words []string) {
 	return words
 }
 
-// run runs the command of a command line, and says how it ends.
+// run runs the command of a command line.
 func run(args *runArgs) error {
 	path, err := lookPath(args.command[0])
 	if err != nil {
@@ -112,13 +112,13 @@ func run(args *runArgs) error {
 	})
 }
 
-// runner is one "pawl run", "pawl elect" or "pawl once".
+// runner is one run of "pawl run", "pawl elect" or "pawl once".
 type runner struct {
 	*acquire.Session
 	args *runArgs
 }
 
-// once acquires, runs, releases.
+// once acquires the lock, runs the command, releases the lock, and returns the exit code.
 func (r *runner) once(path string) (int, error) {
 	lease, err := r.Acquire()
 	if err != nil {
@@ -133,14 +133,14 @@ func (r *runner) once(path string) (int, error) {
 		_ = lease.Release(context.Background())
 		return 0, err
 	}
-	if s.asked.IsZero() && status.Signal != syscall.SIGINT { // nobody wants it to end
+	if s.asked.IsZero() && status.Signal != syscall.SIGINT { // nobody asked pawl to end
 		left := least.Sub(driver.Now())
 		why := r.keeps(status, left)
 		if why != "" && left > waiting.Patience {
 			r.Note(fmt.Sprintf("pawl: the command has ended; %q stays locked for %v (%s); INT or TERM releases it", r.Name, driver.ForPeople(left), why))
 		}
 		if why != "" {
-			_ = r.Keep(lease, least) // release tells of a loss
+			_ = r.Keep(lease, least) // if the lease is lost, release tells
 		}
 	}
 	if err := s.release(status); err != nil {

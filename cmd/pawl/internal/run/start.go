@@ -19,13 +19,13 @@ import (
 func lookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if _, set := os.LookupEnv("PATH"); !set && errors.Is(err, exec.ErrNotFound) && !strings.Contains(name, "/") {
-		for _, dir := range []string{"/bin", "/usr/bin"} { // as execvp(3) has it
+		for _, dir := range []string{"/bin", "/usr/bin"} { // the default of execvp(3)
 			if there, ok := exec.LookPath(dir + "/" + name); ok == nil {
 				return there, nil
 			}
 		}
 	}
-	shown := display.Shorten(strings.ToValidUTF8(name, "\uFFFD"), 200) // so that the advice behind it is seen
+	shown := display.Shorten(strings.ToValidUTF8(name, "\uFFFD"), 200) // keep the line short, so that users see the advice at its end
 	switch {
 	case err == nil:
 		return path, nil
@@ -39,8 +39,8 @@ func lookPath(name string) (string, error) {
 	return "", exit.Fail(job.ExecError(name, err))
 }
 
-// startHint says what to do if the system could not start a process. What the guard tells of its
-// own attempt has come through a pipe, as text.
+// startHint says what to do if the system could not start a process. It compares texts, because the
+// guard's errors come through a pipe as text.
 func startHint(err error) string {
 	is := func(n syscall.Errno) bool { return strings.HasSuffix(err.Error(), n.Error()) }
 	switch {

@@ -17,31 +17,32 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// supervisor keeps the command and the lease together: it passes signals on,
-// and ends the command before the lease ends.
+// supervisor watches over a command and its lease: it passes signals on to the
+// command, and ends the command before the lease ends.
 type supervisor struct {
 	*runner
 	lease    *pawl.Lease
 	job      *job.Job
 	began    time.Time
-	looked   driver.Instant // at the lease
-	paused   time.Duration  // between two looks since the last renewal: this process did not run
-	deadline time.Time      // that the guard knows
-	late     bool           // the guard has heard of a deadline after it had to act on the one before
+	looked   driver.Instant // when left was called last
+	paused   time.Duration  // how long this process did not run, since the last renewal
+	deadline time.Time      // the last deadline that we sent to the guard
+	late     bool           // we sent a deadline when the guard already had to act on the one before
 	asked    time.Time      // when the first INT or TERM came
 	over     bool           // the command itself has ended
 	warn     <-chan time.Time
 
-	gotINT bool // it was INT, or a later one was
+	gotINT bool // one of these signals was INT
 }
 
-// supervise returns the command's status, or the failure after a loss. It returns when the
-// lease may be given back: by --leftovers, what the command has left running counts.
+// supervise returns the command's status, or the failure if the lease was lost. It returns when
+// the lease may be released: when the command has ended, and, unless --leftovers is release, no process
+// of the job is left.
 func (s *supervisor) supervise() (job.Status, error) {
 	ended := s.job.Ended()
 	for {
-		// A look at the lease begins each round, and a round takes a second at
-		// most: timers stand still while the machine sleeps, leases do not.
+		// Each round begins with a look at the lease, and takes a second at most: timers
+		// stand still while the machine sleeps, but the time of a lease goes on.
 		left, limited := s.left()
 		if s.lease.Err() != nil || limited && left <= 0 {
 			return s.end()
@@ -68,8 +69,9 @@ func (s *supervisor) supervise() (job.Status, error) {
 	}
 }
 
-// tick returns a channel that tells when to look again. At half time a renewal has moved the deadline, and
-// the guard hears of it in good time: it ends the command a moment after left is over.
+// tick returns a channel that receives when supervise has to look at the lease again: when half of left is
+// over. By then a renewal has moved the deadline, and supervise can tell the guard early enough. The guard would
+// end the command soon after left is over.
 func tick(left time.Duration, limited bool) <-chan time.Time {
 	if !limited {
 		return nil
@@ -77,16 +79,16 @@ func tick(left time.Duration, limited bool) <-chan time.Time {
 	return time.After(min(max(left/2, 10*time.Millisecond), left, time.Second))
 }
 
-// suspend stops us with the command, as Ctrl-Z does. When we are continued the command is too, unless the
-// lease was lost meanwhile.
+// suspend stops pawl, because the command has been stopped, as by Ctrl-Z. When pawl is continued, it continues the
+// command, unless the lease was lost meanwhile.
 func (s *supervisor) suspend(sig syscall.Signal) {
 	if s.job.Suspend(sig) && s.lease.Err() == nil {
 		s.job.Resume()
 	}
 }
 
-// emptied returns a channel that is closed when nothing is left, once the command itself
-// has ended.
+// emptied returns nil until the command itself has ended. Then it returns a channel that is
+// closed when no process of the job is left.
 func (s *supervisor) emptied() <-chan struct{} {
 	if !s.over {
 		return nil
@@ -94,10 +96,10 @@ func (s *supervisor) emptied() <-chan struct{} {
 	return s.job.Empty()
 }
 
-// ended is the end of the command without our doing. If the lease was lost by
-// then, the command may have worked without. If a signal ended it in the time
-// in which we should have, or after we were late for the guard, the guard has done
-// our work.
+// ended handles a command that pawl has not ended, and returns its status. It returns
+// the failure for a lost lease in two cases. If the lease has been lost, the command may
+// have worked without it. If a signal ended the command when pawl should have ended
+// it, or after pawl sent a deadline too late, then the guard has ended the command.
 func (s *supervisor) ended() (job.Status, error) {
 	status, err := s.job.Status()
 	if err != nil {
@@ -112,8 +114,8 @@ func (s *supervisor) ended() (job.Status, error) {
 	return status, nil
 }
 
-// release gives the lease back after the command's end without our doing. By then nothing is
-// left of it, or what is left is to go on without the lease.
+// release releases the lease after the command has ended by itself. By then no process of the
+// job is left, or --leftovers lets the rest go on without the lease.
 func (s *supervisor) release(status job.Status) error {
 	err := s.lease.Release(context.Background())
 	if errors.Is(err, pawl.ErrLost) {
@@ -123,10 +125,10 @@ func (s *supervisor) release(status job.Status) error {
 	return nil
 }
 
-// clear ends all processes of the job and returns what has happened: then,
-// unless some are left. We may not signal processes of another user, as sudo starts
-// them. A store without expiry asks for the lock and does not take it, so we keep
-// it for them.
+// clear ends all processes of the job. It returns a text about the result: then if no
+// process is left. Processes of another user, which sudo starts, can survive, because
+// pawl may not signal them. In a store without expiry only the holder can release the
+// lock, so pawl keeps the lock until those processes end.
 func (s *supervisor) clear(then string) string {
 	if s.job.End(s.killTime(), s.Signals) {
 		return then
@@ -142,24 +144,24 @@ func (s *supervisor) clear(then string) string {
 	return left
 }
 
-// left returns how long the command may go on before it must be asked to stop.
-// It tells the guard of a deadline that has moved.
+// left returns how long the command may go on before pawl has to send TERM. If the
+// deadline has moved, it tells the guard.
 func (s *supervisor) left() (left time.Duration, limited bool) {
 	d := s.lease.Deadline()
 	if d.IsZero() {
 		return 0, false
 	}
 	now := driver.Now()
-	if gap := now.Sub(s.looked); s.looked != 0 && gap > 2*time.Second { // a round takes a second at most
+	if gap := now.Sub(s.looked); s.looked != 0 && gap > 2*time.Second { // supervise calls left at least once a second
 		s.paused = gap
 	}
 	s.looked = now
-	// Deadline is computed anew by every call, from clocks that do not agree
-	// to the nanosecond.
+	// Each call of Deadline converts between two clocks, so its result varies by some
+	// nanoseconds.
 	if moved := d.Sub(s.deadline); moved > time.Millisecond || moved < -time.Millisecond {
 		s.late = s.late || !s.deadline.IsZero() && time.Until(s.deadline) < s.args.grace-job.Margin(s.args.grace)
 		if !s.late {
-			s.paused = 0 // it has been renewed since
+			s.paused = 0 // the lease has been renewed since the pause
 		}
 		s.deadline = d
 		s.job.Deadline(d)
@@ -184,7 +186,8 @@ func (s *supervisor) signal(sig os.Signal) {
 	}
 }
 
-// pass sends a signal to the command's group, or to all that it has left running.
+// pass sends a signal to the command's group, or, if the command has ended, to every process that it left
+// running.
 func (s *supervisor) pass(sig syscall.Signal) {
 	if s.over {
 		s.job.SignalAll(sig)
@@ -193,9 +196,9 @@ func (s *supervisor) pass(sig syscall.Signal) {
 	s.job.Signal(sig)
 }
 
-// ask passes on the first INT or TERM. Another one means KILL, unless it comes
-// within a second: timeout(1) signals us and then our group, us once more, and on a
-// busy machine we may see the second signal late.
+// ask passes on the first INT or TERM. For a later one it sends KILL, unless that comes
+// within a second: timeout(1) sends a signal to pawl and then to pawl's group, so pawl gets
+// it twice. On a busy machine the second may come late.
 func (s *supervisor) ask(sig syscall.Signal) {
 	const echo = time.Second
 	switch {
@@ -207,8 +210,8 @@ func (s *supervisor) ask(sig syscall.Signal) {
 	}
 }
 
-// end ends the command because of the lease, and returns when all of it has
-// gone.
+// end ends the command because the lease is lost or about to end. It returns when all
+// processes of the job have ended, or cannot be ended.
 func (s *supervisor) end() (job.Status, error) {
 	err := s.cause()
 	s.tellLost(err)
@@ -219,7 +222,7 @@ func (s *supervisor) end() (job.Status, error) {
 	return job.Status{}, s.Lost(err, s.clear(then))
 }
 
-// cause returns why the command is ended.
+// cause returns why pawl ends the command.
 func (s *supervisor) cause() error {
 	if err := s.lease.Err(); err != nil {
 		return err
@@ -240,7 +243,7 @@ func (s *supervisor) cause() error {
 	return late
 }
 
-// killTime returns when the command must be killed if it does not stop.
+// killTime returns when to send KILL to a command that does not stop.
 func (s *supervisor) killTime() time.Time {
 	now, d := time.Now(), s.lease.Deadline()
 	kill := now.Add(s.args.grace)

@@ -15,17 +15,17 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// breakRequest is what /api/break takes.
+// breakRequest is the body of a request to /api/break.
 type breakRequest struct {
 	Store string `json:"store"`
 	Name  string `json:"name"`
-	Lease string `json:"lease"` // the one that was looked at: no other is broken
+	Lease string `json:"lease"` // the lease that the user saw; no other lease is broken
 	Why   string `json:"why"`
 }
 
 const maxBody = 32 << 10 // bytes
 
-// breakWait limits the wait for a holder to release the lock, where only the holder can.
+// breakWait limits the wait for the holder to release the lock, in a store where only the holder can.
 const breakWait = 30 * time.Second
 
 func (s *Server) breakLease(w http.ResponseWriter, r *http.Request) {

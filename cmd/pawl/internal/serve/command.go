@@ -99,7 +99,7 @@ func listenAndServe(a *cli.App, ctx context.Context, f *serveFlags) error {
 	return New(sources, f.Options).Run(ctx, l)
 }
 
-// address returns where to listen, if that is safe: other machines need a token.
+// address returns where to listen. It returns an error if other machines could reach the address and there is no token.
 func (f *serveFlags) address() (network, address string, err error) {
 	path, unix := strings.CutPrefix(f.listen, "unix:")
 	if path != "" && unix {
@@ -123,7 +123,7 @@ func (f *serveFlags) address() (network, address string, err error) {
 	return "tcp", f.listen, nil
 }
 
-// minToken is how many characters of a token cannot be guessed.
+// minToken is the least length of a token: shorter ones could be guessed.
 const minToken = 16
 
 func readToken(file string) (string, error) {
@@ -142,7 +142,7 @@ func readToken(file string) (string, error) {
 	return token, nil
 }
 
-// certificate returns nil unless there is to be one.
+// certificate returns the certificate of --tls-cert and --tls-key, or nil without them.
 func (f *serveFlags) certificate() (*tls.Certificate, error) {
 	switch {
 	case f.cert == "" && f.key == "":
@@ -157,7 +157,7 @@ func (f *serveFlags) certificate() (*tls.Certificate, error) {
 	return &cert, nil
 }
 
-// where is what to open in a browser.
+// where returns the address of the page, for people.
 func where(a net.Addr, encrypted bool) string {
 	switch {
 	case a.Network() == "unix":

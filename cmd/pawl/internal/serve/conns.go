@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	maxStrangers = 128 // connections that have not shown the token
-	maxFriends   = 128 // connections that have
+	maxStrangers = 128 // connections without a request that had the token
+	maxFriends   = 128 // connections with such a request
 )
 
-// conns are the connections of a server. Strangers keep out neither friends nor newer strangers: if there
-// are too many strangers, the oldest one of the address that has most is closed.
+// conns are the connections of a server. Many strangers cannot keep out friends, nor newer strangers: if there
+// are too many strangers, Accept closes the oldest stranger of the address that has the most.
 type conns struct {
 	net.Listener
 
@@ -25,7 +25,7 @@ type conns struct {
 	friends   []*conn
 }
 
-// conn is a connection of conns. One that is neither stranger nor friend is being closed.
+// conn is a connection of conns. If conns has it neither as stranger nor as friend, it is being closed.
 type conn struct {
 	net.Conn
 	of   *conns
@@ -45,8 +45,8 @@ func (cs *conns) Accept() (net.Conn, error) {
 	return added, nil
 }
 
-// add returns the connection that is one too many. It is gone by then: it must not become a friend
-// before it is closed.
+// add adds c as a stranger, and returns the connection to close, or nil. It has forgotten that connection,
+// which must not become a friend before it is closed.
 func (cs *conns) add(c *conn) *conn {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -76,14 +76,14 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// forget takes c out of those that are counted. It is called with mu held.
+// forget removes c from strangers and friends. The caller holds mu.
 func (cs *conns) forget(c *conn) {
 	is := func(other *conn) bool { return other == c }
 	cs.strangers, cs.friends = slices.DeleteFunc(cs.strangers, is), slices.DeleteFunc(cs.friends, is)
 }
 
-// befriend makes c a friend, as it has shown the token. It returns false if there are too many,
-// or if c is being closed.
+// befriend makes c a friend, because a request on c had the token. It returns false if there are too
+// many friends, or if c is being closed.
 func (c *conn) befriend() bool {
 	cs := c.of
 	cs.mu.Lock()
@@ -109,7 +109,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// welcome reports whether a request that has shown the token may be answered.
+// welcome reports whether to answer a request that had the token. It makes the request's connection a friend.
 func welcome(ctx context.Context) bool {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	return !ok || c.befriend()

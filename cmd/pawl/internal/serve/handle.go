@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// What browsers may do with what we send: show it, with our own script and style, and with
-// no site around it.
+// headers restrict what a browser does with our answers: it shows the page with our own script
+// and style only, and not in a frame of another site.
 var headers = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
@@ -77,10 +77,11 @@ var routes = map[string]func(*Server, http.ResponseWriter, *http.Request){
 //go:embed page
 var files embed.FS
 
-// kinds are the types of the files. Those of package mime depend on the machine.
+// kinds has the type of a file by its extension. The types in package mime depend on the machine.
 var kinds = map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
-// page answers with a file of the page, if there is one. They are not secret: what is in them comes from /api/events.
+// page answers with a file of the page, and reports whether there is such a file. The files need no token: the page
+// gets its data from /api/events.
 func (s *Server) page(w http.ResponseWriter, name string) bool {
 	name = cmp.Or(strings.TrimPrefix(name, "/"), "index.html")
 	data, err := files.ReadFile("page/" + name)
@@ -137,7 +138,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 func reply(w http.ResponseWriter, kind string, body []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-	_, _ = w.Write(body) // it fails if the client has gone
+	_, _ = w.Write(body) // fails if the client has gone
 }
 
 func refuse(w http.ResponseWriter, code int, text string) {
@@ -148,16 +149,17 @@ func refuse(w http.ResponseWriter, code int, text string) {
 	_, _ = w.Write([]byte(text))
 }
 
-// known reports whether host, of a request, is us. A site of somebody else can give its
-// own name our address and have a browser ask us by it, as if we were that site. It cannot
-// do that with an address.
+// known reports whether host, from a request, is a name or an address of this server. The
+// check prevents DNS rebinding: another site can make its own name resolve to our address, so
+// that a browser treats us as that site. That works with a name only, so known accepts
+// every IP address.
 func (s *Server) known(host string) bool {
 	name := hostName(host)
 	_, err := netip.ParseAddr(name)
 	return err == nil || s.hosts[name]
 }
 
-// hostName returns host without a port, in one way of writing.
+// hostName returns host without port and brackets, in lower case, without a final dot.
 func hostName(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -165,7 +167,7 @@ func hostName(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// allowed reports whether a request with this header may see locks.
+// allowed reports whether a request with this Authorization header may see locks.
 func (s *Server) allowed(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
 	got := sha256.Sum256([]byte(token))

@@ -15,11 +15,11 @@ import (
 
 const (
 	maxHeader = 32 << 10         // bytes
-	patient   = 10 * time.Second // for a request to come, and for each write of a stream
+	patient   = 10 * time.Second // the time for reading a request, and for each write of a stream
 	slowest   = breakWait + patient
 )
 
-// listen answers at l until ctx ends, with TLS if it has a certificate.
+// listen answers requests at l until ctx ends, with TLS if cert is not nil.
 func listen(ctx context.Context, l net.Listener, cert *tls.Certificate, handle http.HandlerFunc) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -27,9 +27,9 @@ func listen(ctx context.Context, l net.Listener, cert *tls.Certificate, handle h
 	srv := &http.Server{
 		Handler: handle, DisableGeneralOptionsHandler: true,
 		MaxHeaderBytes: maxHeader, ReadTimeout: patient, WriteTimeout: slowest, IdleTimeout: slowest,
-		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
+		BaseContext: func(net.Listener) context.Context { return ctx }, // so that streams end when ctx ends
 		ConnContext: withConn,
-		ErrorLog:    log.New(io.Discard, "", 0), // clients get their own errors
+		ErrorLog:    log.New(io.Discard, "", 0), // discard: the clients see the errors
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 16},
 	}
 	ended := make(chan error, 1)
@@ -49,7 +49,7 @@ func listen(ctx context.Context, l net.Listener, cert *tls.Certificate, handle h
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer stop()
 	if srv.Shutdown(grace) != nil {
-		srv.Close() // cut off what is still open
+		srv.Close() // close the connections that are still open
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// metrics are numbers of each store. Names of locks are not in them: they may be any number.
+// metrics are the metrics of each store. They have no label for the name of a lock, because there may be any number of names.
 var metrics = []struct{ name, help string }{
 	{"up", "1 if the store answered when it was asked last."},
 	{"answered_seconds", "Seconds since the store answered last."},
@@ -23,7 +23,7 @@ var metrics = []struct{ name, help string }{
 	{"quarantine_seconds", "Seconds until the store grants leases again."},
 }
 
-// numbers returns the metrics that are not 0.
+// numbers returns the values of the metrics. A metric that is missing is 0.
 func (sh *shown) numbers(now time.Time) map[string]float64 {
 	n := map[string]float64{"answered_seconds": seconds(now, sh.Asked), "ask_duration_seconds": sh.took.Seconds()}
 	if sh.err == "" && !sh.Asked.IsZero() {
@@ -73,8 +73,8 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 
 var label = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// seconds returns how long ago t was, or 0 if that is not known or in the future: clocks
-// of others may be wrong.
+// seconds returns how many seconds ago t was, or 0 if t is zero or in the future: another
+// machine's clock may be wrong.
 func seconds(now, t time.Time) float64 {
 	if t.IsZero() {
 		return 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve shows the locks of stores to browsers and to monitoring. It reads, and
-// breaks a lease if it may and somebody asks it to.
+// Package serve is "pawl serve", which shows the locks of stores to browsers and to
+// monitoring. With Options.Break, its users can also break leases.
 package serve
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 )
 
-// Options say to whom the locks are shown.
+// Options are the options of a Server.
 type Options struct {
-	Token string   // that everybody has to send; empty: nobody has to
-	Hosts []string // names, besides localhost and every IP address, by which browsers may call us
-	Break bool     // who may see the locks may also break leases
+	Token string   // requests need this token; empty: they need none
+	Hosts []string // host names that requests may use, besides localhost and every IP address
+	Break bool     // everybody who may see the locks may also break leases
 
-	Certificate *tls.Certificate // nil: nothing is encrypted
+	Certificate *tls.Certificate // nil: no TLS
 }
 
-// A Server has what the stores have told last, and what has happened since it began.
+// A Server has the last answers of the stores, and a history since its start.
 type Server struct {
 	hosts map[string]bool
 	token [sha256.Size]byte
-	open  bool // nobody needs a token
-	may   bool // break leases
+	open  bool // requests need no token
+	may   bool // users may break leases
 	cert  *tls.Certificate
 
 	mu       sync.Mutex
@@ -39,7 +39,7 @@ type Server struct {
 	watchers map[chan []byte]bool
 }
 
-// New returns a Server of sources, which have different names.
+// New returns a Server that shows sources. Their names must differ.
 func New(sources []*history.Source, opts Options) *Server {
 	s := &Server{
 		hosts: map[string]bool{"localhost": true}, token: sha256.Sum256([]byte(opts.Token)), open: opts.Token == "", may: opts.Break, cert: opts.Certificate,
@@ -56,8 +56,8 @@ func New(sources []*history.Source, opts Options) *Server {
 	return s
 }
 
-// Run asks the stores and answers at l until ctx ends, and then for no longer than stopping, whatever
-// a store does.
+// Run asks the stores and answers requests at l until ctx ends. It then returns after at most stopping,
+// even if a store still does not answer.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var polls sync.WaitGroup
@@ -78,7 +78,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// stopping is for how long a store may go on with what it was asked.
+// stopping is how long Run waits at its end for requests to the stores.
 const stopping = 3 * time.Second
 
 // everyIdle is how often a store is asked while nobody looks.
@@ -90,7 +90,7 @@ func (s *Server) poll(ctx context.Context, i int) {
 	sh.source.Follow(ctx, func(l history.Look) { s.take(i, l) }, func(began time.Time) {
 		if !s.watched() {
 			if !s.may {
-				sh.source.Close() // Redis, for one, has a ping a second as long as it is open
+				sh.source.Close() // an open client may cost the store work: Redis gets a ping a second
 			}
 			history.Pause(ctx, everyIdle-time.Since(began), sh.wake)
 		}
@@ -103,8 +103,8 @@ func (s *Server) watched() bool {
 	return len(s.watchers) > 0
 }
 
-// refresh waits until each store has been asked within the last second, or does not
-// answer for a while.
+// refresh waits until each store has been asked within the last second. It gives up after
+// 5 seconds.
 func (s *Server) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

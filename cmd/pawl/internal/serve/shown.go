@@ -11,21 +11,21 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// shown is what is known of a store. All but source belongs to Server.mu.
+// shown is what the server knows about a store. Server.mu guards all fields but source.
 type shown struct {
 	history.Store
 	source   *history.Source
 	wake     chan struct{}
-	answered chan struct{} // closed when the store has been asked again
+	answered chan struct{} // closed after the next look
 
-	tried time.Time // when it was asked last
+	tried time.Time // when the store was asked last
 	took  time.Duration
 	err   string
-	part  bool                       // err is of some names only
-	texts map[string]json.RawMessage // the JSON of locks for watchers
+	part  bool                       // err is about some names only
+	texts map[string]json.RawMessage // by name: the JSON that watchers got last
 }
 
-// take makes l what is known of the store at index i, and tells watchers what has changed.
+// take updates the store at index i with l, and tells the watchers about changes.
 func (s *Server) take(i int, l history.Look) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *Server) take(i int, l history.Look) {
 	s.broadcast(message{Now: l.At.UnixMilli(), Stores: []change{news}, Spans: spans})
 }
 
-// tell returns the JSON of a lock if it is new to watchers. Renewals are not.
+// tell returns the JSON of a lock if it differs from the JSON that watchers have. It ignores renewals.
 func (sh *shown) tell(l *report.Lock) json.RawMessage {
 	steady := *l
 	steady.Holders = slices.Clone(steady.Holders)
@@ -59,14 +59,14 @@ func (sh *shown) tell(l *report.Lock) json.RawMessage {
 		steady.Holders[i].Renewed, steady.Holders[i].Expires = time.Time{}, time.Time{}
 	}
 	text, err := json.Marshal(steady)
-	if err != nil || slices.Equal(text, sh.texts[l.Name]) { // report.LockOf leaves nothing that JSON cannot have
+	if err != nil || slices.Equal(text, sh.texts[l.Name]) { // err is nil: JSON can express every report.LockOf
 		return nil
 	}
 	sh.texts[l.Name] = text
 	return text
 }
 
-// deadlocks returns cycles of names: a holder of each waits for the next.
+// deadlocks returns cycles of names: a holder of each name waits for the next name.
 func (sh *shown) deadlocks() (all [][]string) {
 	for _, cycle := range sh.Deadlocks {
 		var names []string

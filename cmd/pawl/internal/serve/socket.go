@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Listen listens at the address. A socket of network unix is for its owner alone; one that
-// nobody listens at any more is replaced.
+// Listen listens at the address. On network unix, only the owner can use the socket, and Listen
+// replaces a socket at which nobody listens any more.
 func Listen(network, address string) (net.Listener, error) {
 	if network != "unix" {
 		return net.Listen(network, address)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// listenPrivately makes the socket with the rights that it is to have: there is no moment
-// in which others can reach it.
+// listenPrivately makes a socket for its owner alone. It sets the umask instead of changing the mode
+// afterwards, because other users could connect in between.
 func listenPrivately(path string) (net.Listener, error) {
 	defer syscall.Umask(syscall.Umask(0o177))
 	return net.Listen("unix", path)

@@ -4,5 +4,5 @@ package serve
 
 import "net"
 
-// listenPrivately makes the socket. The rights of its folder are its own.
+// listenPrivately makes a socket, which inherits the rights of its folder.
 func listenPrivately(path string) (net.Listener, error) { return net.Listen("unix", path) }

@@ -13,12 +13,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// storeReport is how a store is.
+// storeReport says whether a store answers, and its state.
 type storeReport struct {
-	Asked time.Time     `json:"asked,omitzero"` // when it answered last: what is said of it is of then
-	Took  float64       `json:"took"`           // seconds for which it was asked last
+	Asked time.Time     `json:"asked,omitzero"` // when it answered last; the locks are from then
+	Took  float64       `json:"took"`           // how many seconds the last look took
 	Error string        `json:"error,omitempty"`
-	Part  bool          `json:"partly,omitempty"` // the error is of some names only
+	Part  bool          `json:"partly,omitempty"` // the error is about some names only
 	State *report.State `json:"state,omitempty"`
 }
 
@@ -26,30 +26,30 @@ func (sh *shown) report() storeReport {
 	return storeReport{sh.Asked, sh.took.Seconds(), sh.err, sh.part, sh.State}
 }
 
-// message is what watchers get: first all that is known, then what has changed.
+// message is an event for watchers. The first has everything that the server knows; each later one has changes.
 type message struct {
 	Schema int             `json:"schema"`
-	All    bool            `json:"all,omitempty"`   // forget what came before
-	Break  bool            `json:"break,omitempty"` // with all: /api/break is there
+	All    bool            `json:"all,omitempty"`   // this message replaces all before it
+	Break  bool            `json:"break,omitempty"` // with all: the server has /api/break
 	Now    int64           `json:"now"`             // our clock, in milliseconds
 	Stores []change        `json:"stores"`
 	Spans  []*history.Span `json:"spans,omitempty"` // new and changed ones
 }
 
-// change is what has changed in a store.
+// change is the changes in a store.
 type change struct {
 	Store string `json:"store"`
 	storeReport
 	Locks []json.RawMessage `json:"locks,omitempty"` // as in report.Lock, without the instants that a renewal moves
 	Gone  []string          `json:"gone,omitempty"`  // names that nobody holds or waits for any more
-	// Deadlocks are cycles of names: a holder of each waits for the next.
+	// Deadlocks are cycles of names: a holder of each name waits for the next name.
 	Deadlocks [][]string `json:"deadlocks,omitempty"`
-	// Often are names that change hands often, and how many leases have begun in ten seconds.
+	// Often has the names that change hands often, and how many leases of each began in the last ten seconds.
 	Often map[string]int `json:"often,omitempty"`
 }
 
-// broadcast sends m to all watchers. One that does not keep up is cut off: it comes again,
-// and begins anew.
+// broadcast sends m to all watchers. It cuts off a watcher that does not keep up: the browser
+// connects again and gets everything anew.
 func (s *Server) broadcast(m message) {
 	if len(s.watchers) == 0 {
 		return
@@ -69,12 +69,12 @@ func (m message) encode() []byte {
 	m.Schema = report.Schema
 	data, err := json.Marshal(m)
 	if err != nil {
-		data = fmt.Appendf(nil, `{"schema":%d,"stores":[]}`, report.Schema) // no value of these types has an error
+		data = fmt.Appendf(nil, `{"schema":%d,"stores":[]}`, report.Schema) // cannot happen with these types
 	}
 	return data
 }
 
-// all returns all that is known.
+// all returns a message with everything that the server knows.
 func (s *Server) all() message {
 	m := message{All: true, Break: s.may, Now: time.Now().UnixMilli()}
 	m.Spans = append(m.Spans, s.history.Ended()...)
@@ -89,7 +89,7 @@ func (s *Server) all() message {
 	return m
 }
 
-// watch begins to watch.
+// watch adds a watcher and returns its channel. The first message in the channel is all.
 func (s *Server) watch() chan []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Server) unwatch(w chan []byte) {
 	delete(s.watchers, w)
 }
 
-// stream writes server-sent events to out until that fails or ctx ends.
+// stream writes server-sent events to out until a write fails or ctx ends.
 func (s *Server) stream(ctx context.Context, out io.Writer) {
 	w := s.watch()
 	defer s.unwatch(w)

@@ -15,23 +15,23 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// change is one event of "pawl watch". It obeys the rule for schema.
+// change is an event of "pawl watch". It obeys the rule for schema.
 type change struct {
 	Schema  int            `json:"schema"`
 	Time    time.Time      `json:"time"`  // when pawl saw it
 	Event   string         `json:"event"` // as in watchHelp
 	Store   string         `json:"store"`
-	Name    string         `json:"name,omitempty"` // none: it is about the store
+	Name    string         `json:"name,omitempty"` // empty: the event is about the store
 	Holder  *report.Holder `json:"holder,omitempty"`
-	Waiter  *report.Waiter `json:"waiter,omitempty"`  // granted: as the holder waited, if it was seen
-	Seconds float64        `json:"seconds,omitempty"` // for how long, as far as pawl saw it
+	Waiter  *report.Waiter `json:"waiter,omitempty"`  // granted: the holder as a waiter, if pawl saw it wait
+	Seconds float64        `json:"seconds,omitempty"` // how long it lasted, as far as pawl saw it
 	State   *report.State  `json:"state,omitempty"`   // closed
 	Error   string         `json:"error,omitempty"`   // silent, unread: why
 
-	said string // silent, unread: the same for people
+	said string // silent, unread: the error for people
 }
 
-// eventOrder is the order of the events of one look: a lock is released before it is granted to the next.
+// eventOrder is the order of the events of one look, for example: released before granted.
 var eventOrder = strings.Fields("silent unread answers closed open released expired held granted overdue renewed left waiting")
 
 func inOrder(a, b change) int {
@@ -65,8 +65,8 @@ func (w *watching) tell(c change) error {
 	return enc.Encode(c)
 }
 
-// line returns the event in one line, of at most width characters unless that is 0. It leaves out the
-// token first, then the end of the person.
+// line returns the event in one line. If width is not 0, the line has at most width characters: line
+// leaves out the token first, then the end of the person, then the end of the line.
 func (c *change) line(width int) string {
 	line := func(person, token string) string {
 		return display.Printable(fmt.Sprintf("%s  %-8s  %s%s", c.Time.Local().Format(time.TimeOnly), c.Event, c.text(person), token))
@@ -113,7 +113,7 @@ func (c *change) text(person string) string {
 	return c.Name + "  " + person + c.lease(lasted)
 }
 
-// wait returns the text about a wait that follows the person.
+// wait returns the text about a wait. It follows the person.
 func (c *change) wait(lasted string) string {
 	text := kindOf(c.Waiter.Shared, c.Waiter.Slots)
 	switch {
@@ -125,7 +125,7 @@ func (c *change) wait(lasted string) string {
 	return text + because(c.Waiter.Why)
 }
 
-// lease returns the text about a lease that follows the person.
+// lease returns the text about a lease. It follows the person.
 func (c *change) lease(lasted string) string {
 	h := c.Holder
 	text := kindOf(h.Shared, h.Slots)

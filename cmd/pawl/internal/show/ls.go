@@ -82,10 +82,10 @@ func list(a *cli.App, ctx context.Context, prefix, order string) error {
 		width, _ := display.SizeOf(w)
 		return printTable(w, width, infos)
 	})
-	return cmp.Or(err, failed) // after the rest is printed
+	return cmp.Or(err, failed) // the locks that could be read are printed first
 }
 
-// lsJSON is what ls prints.
+// lsJSON is the output of ls --json.
 type lsJSON struct {
 	Schema int           `json:"schema"`
 	Store  string        `json:"store"`
@@ -118,14 +118,15 @@ func printTable(w io.Writer, width int, infos []*pawl.Info) error {
 	return err
 }
 
-// lsOrders has what sorts the list, which comes sorted by name.
+// lsOrders has the comparison for each value of --sort. The sort is stable, and the list comes sorted by name.
 var lsOrders = map[string]func(a, b *pawl.Info) int{
 	"name":    func(a, b *pawl.Info) int { return cmp.Compare(a.Name, b.Name) },
 	"age":     func(a, b *pawl.Info) int { return oldest(a).Compare(oldest(b)) },
 	"waiting": func(a, b *pawl.Info) int { return cmp.Compare(len(b.Waiters), len(a.Waiters)) },
 }
 
-// oldest returns since when a lock has been held, or now if nobody holds it, which sorts last.
+// oldest returns since when a lock has been held. It returns the current time for a lock that nobody holds, so
+// that it comes last.
 func oldest(info *pawl.Info) time.Time {
 	first := time.Now()
 	for _, h := range info.Holders {

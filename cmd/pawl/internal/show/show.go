@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package show is "pawl ls", "pawl show", "pawl watch" and "pawl wait": they look at locks and
+// Package show is "pawl ls", "pawl show", "pawl watch" and "pawl wait", which look at locks and
 // change nothing.
 package show
 
@@ -76,7 +76,7 @@ func show(a *cli.App, cmd *cobra.Command, name string) error {
 	})
 }
 
-// showJSON is what show and wait print.
+// showJSON is the output of show and wait with --json.
 type showJSON struct {
 	Schema int           `json:"schema"`
 	Store  string        `json:"store"`

@@ -20,7 +20,7 @@ import (
 func (w *watching) unread(look *history.Look) (all []change) {
 	damaged, only := driver.Unread(look.Err)
 	if look.Err != nil && !only {
-		return nil // nothing is known of any
+		return nil // this look says nothing about any record
 	}
 	var names []string
 	for _, e := range damaged {
@@ -34,7 +34,7 @@ func (w *watching) unread(look *history.Look) (all []change) {
 	return all
 }
 
-// silence returns the event that the store does not answer, or answers again.
+// silence returns the event that the store does not answer, or that it answers again, or nothing.
 func (w *watching) silence(look *history.Look, began time.Time) []change {
 	n := waiting.Notice{Began: began}
 	if !look.Answered() {

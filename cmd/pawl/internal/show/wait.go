@@ -37,7 +37,7 @@ Exit codes:
   75       busy: the lock was not free within --wait
 Others: see pawl run --help.`
 
-// freeing is one "pawl wait".
+// freeing is one run of "pawl wait".
 type freeing struct {
 	*cli.App
 	name  string
@@ -89,7 +89,7 @@ func (f *freeing) run(ctx context.Context) (err error) {
 	return err
 }
 
-// until looks until the lock is free or the time is over, and returns its last look.
+// until looks at the lock until it is free or the time is over, and returns the last look.
 func (f *freeing) until(ctx context.Context) (seen, error) {
 	began, pause, told := time.Now(), 20*time.Millisecond, false
 	watch := waiting.Outage{Servers: f.store.Guarantees().CrossHost}
@@ -103,7 +103,7 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 		}
 		waited := time.Since(began)
 		n.Tell = !told && waited >= waiting.Patience
-		if watch.Told(&n.Notice, time.Now()) && !f.quiet && f.wait.For != 0 { // a slow store is no wait
+		if watch.Told(&n.Notice, time.Now()) && !f.quiet && f.wait.For != 0 { // with --no-wait there is no wait to tell about
 			told = true
 			fmt.Fprintln(f.Stderr, display.Printable(n.Line(f.name, f.store.URL)))
 		}
@@ -129,7 +129,7 @@ type seen struct {
 	free  bool
 }
 
-// look returns an error if asking again will not help.
+// look asks the store about the lock. It returns an error only if it would be useless to ask again.
 func (f *freeing) look(ctx context.Context) (seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -156,7 +156,7 @@ func (f *freeing) look(ctx context.Context) (seen, error) {
 	return n, nil
 }
 
-// inVain returns the failure when the time is over.
+// inVain returns the failure for a wait that has timed out.
 func (f *freeing) inVain(n seen) error {
 	text := fmt.Sprintf("%q: not free after %v", f.name, f.wait.For)
 	switch {

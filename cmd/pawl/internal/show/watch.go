@@ -46,17 +46,17 @@ pawl show --json has of a holder or waiter.
 It exits with 69 if the store does not answer at the start; later it waits for
 the store. Others: see pawl run --help.`
 
-// watching is one "pawl watch".
+// watching is one run of "pawl watch".
 type watching struct {
 	*cli.App
 	names []string
 	store *stores.Store
 	past  *history.History
 	seen  history.Store
-	last  uint64 // the span that was begun last
+	last  uint64 // the greatest ID of a span so far
 	out   waiting.Outage
 
-	damaged []string // names that could not be read at the last look
+	damaged []string // names with unreadable records in the last look
 	slow    history.Slowness
 }
 
@@ -85,7 +85,7 @@ func watchCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// run tells of each look what has changed, until the output is closed. A signal ends it.
+// run prints the changes in each look until nobody reads the output. A signal ends the process.
 func (w *watching) run(ctx context.Context) (err error) {
 	if w.store, err = w.Open(); err != nil {
 		return err
@@ -111,10 +111,10 @@ func (w *watching) run(ctx context.Context) (err error) {
 	}
 }
 
-// one reports whether a single lock is watched, for which there is a cheaper request.
+// one reports whether the user watches a single lock. Inspect is cheaper than List.
 func (w *watching) one() bool { return len(w.names) == 1 && !strings.HasSuffix(w.names[0], "/") }
 
-// list returns the locks that are watched.
+// list returns the locks that the user watches.
 func (w *watching) list(ctx context.Context) ([]*pawl.Info, error) {
 	if w.one() {
 		info, err := w.store.Inspect(ctx, w.names[0])
@@ -133,7 +133,7 @@ func (w *watching) wants(name string) bool {
 	})
 }
 
-// commonPrefix returns what all names begin with.
+// commonPrefix returns the longest common prefix of names.
 func commonPrefix(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -147,14 +147,14 @@ func commonPrefix(names []string) string {
 	return strings.ToValidUTF8(prefix, "")
 }
 
-// changes returns what has changed with a look that began then.
+// changes returns the changes since the last look. began is when the request for look began.
 func (w *watching) changes(look *history.Look, began time.Time) []change {
 	all := append(w.silence(look, began), w.unread(look)...)
 	first := w.seen.Asked.IsZero()
 	spans, _ := w.past.Take(&w.seen, look)
 	for _, sp := range spans {
 		if sp.State == "granted" {
-			continue // its lease tells
+			continue // the event for its lease includes the wait
 		}
 		c := change{Event: w.event(sp, first), Name: sp.Name, Holder: sp.Holder, Waiter: sp.Waiter}
 		if c.Event == "granted" && sp.Waited != nil {
@@ -176,7 +176,7 @@ func (w *watching) changes(look *history.Look, began time.Time) []change {
 	return all
 }
 
-// event returns what has happened to a span.
+// event returns the name of the event that happened to a span. first is set in the first look.
 func (w *watching) event(sp *history.Span, first bool) string {
 	begun, ended := sp.ID > w.last, sp.To != 0
 	w.last = max(w.last, sp.ID)

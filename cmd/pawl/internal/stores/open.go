@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stores opens the store that the user named by a URL, and explains why it cannot.
+// Package stores opens the store at the user's URL. If it cannot, its errors say why and what to do.
 package stores
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/pawl-go/pawl/filelock"
 )
 
-// openStore opens the store at u, and completes the URL of a directory, which messages print. If
-// create is set it creates a missing directory, with a warning: the name may be misspelt.
+// openStore opens the store at u. It completes the URL of a directory in u, because messages print
+// that. If create is set, it creates a missing directory and warns, because the name may be misspelt.
 func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*Store, error) {
 	own := *opts
-	// The client itself stays silent: the command tells what happens to leases.
+	// The client gets no logger, because the command itself tells what happens to leases.
 	own.Logger = slog.New(warnings{os.Stderr})
 	made := ""
 	if u.Scheme == "file" {
@@ -54,7 +54,7 @@ func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*S
 		own.Logger.Warn("created the directory " + made + " for locks")
 	}
 	quiet := *opts
-	if quiet.Observer.Closed == nil { // the command says itself that the store grants nothing
+	if quiet.Observer.Closed == nil { // the command itself says that the store grants nothing
 		quiet.Observer.Closed = func(pawl.Event) {}
 	}
 	client, err := pawl.New(d, &quiet)
@@ -64,8 +64,9 @@ func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*S
 	return &Store{Client: client, URL: u, Wire: d}, nil
 }
 
-// within returns the URL with a time to connect that ends before ctx does, unless it has
-// one: a bit earlier, to be told what was wrong. A directory needs none.
+// within returns the URL with a connect_timeout that ends a bit before ctx does, so that the
+// store can still say what went wrong. It leaves a connect_timeout that the URL has, and
+// adds none for a directory.
 func (s *URL) within(ctx context.Context) string {
 	end, ok := ctx.Deadline()
 	if !ok || s.Scheme == "file" || s.url.Query().Has("connect_timeout") {
@@ -79,19 +80,19 @@ func (s *URL) within(ctx context.Context) string {
 	return withSlashes(&u)
 }
 
-// ListTime is for how long a store is asked for all locks: a full server takes long.
+// ListTime limits the time for listing all locks. A full server takes long.
 const ListTime = time.Minute
 
 // Store is an open store.
 type Store struct {
 	*pawl.Client
 	URL        *URL
-	Wire       driver.Store // of the client
-	Flag       string       // as sameStore returns it
-	KeepLeases bool         // Close keeps the leases, whose ids have been printed
+	Wire       driver.Store // the store below Client
+	Flag       string       // the result of SameStore
+	KeepLeases bool         // Close does not release the leases, because their ids have been printed
 }
 
-// Close hides Client.Close, which releases all leases.
+// Close closes the store. Unless KeepLeases is set, it releases all leases, as Client.Close does.
 func (s *Store) Close() error {
 	if s.KeepLeases {
 		return s.Wire.Close()
@@ -99,10 +100,10 @@ func (s *Store) Close() error {
 	return s.Client.Close()
 }
 
-// Show is what to type to see a lock.
+// Show returns the command that shows a lock.
 func (s *Store) Show(name string) string { return "pawl show " + display.Quote(name) + s.Flag }
 
-// Open opens the store that the user asked for, within connect. See openStore for create.
+// Open opens the store at the URL text, or the default store, within the time connect. See openStore for create.
 func Open(text string, connect time.Duration, opts *pawl.Options, create bool) (*Store, error) {
 	var s *Store
 	_, err := Reach(text, connect, func(ctx context.Context, u *URL) (err error) {
@@ -114,13 +115,13 @@ func Open(text string, connect time.Duration, opts *pawl.Options, create bool) (
 	return s, err
 }
 
-// Chosen returns the URL of the store that the user asked for.
+// Chosen returns the URL of the store: text, or $PAWL_STORE, or the default directory.
 func Chosen(text string) (*URL, error) {
 	return Parse(cmp.Or(text, os.Getenv("PAWL_STORE"), "file:"))
 }
 
-// Reach calls f with the URL of the store that the user asked for and a context
-// that ends after connect, and says what its error means.
+// Reach calls f with the URL of the store (see Chosen) and a context that ends after
+// connect. It returns the URL, or a failure that says what f's error means.
 func Reach(text string, connect time.Duration, f func(context.Context, *URL) error) (*URL, error) {
 	if connect <= 0 {
 		return nil, exit.Usage(fmt.Sprintf("--connect-timeout %v is not positive", connect), "use something like 5s")

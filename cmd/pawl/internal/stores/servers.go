@@ -11,7 +11,7 @@ import (
 	_ "github.com/pawl-go/pawl/zklock"
 )
 
-// RedisOptions has the time that ctx leaves to connect.
+// RedisOptions returns options whose ConnectTimeout is the time that ctx has left.
 func RedisOptions(ctx context.Context) *redislock.Options {
 	own := new(redislock.Options)
 	if end, ok := ctx.Deadline(); ok {

@@ -11,9 +11,10 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
-// SameStore returns --store as it was given, less the password, for a command that is to be typed next;
-// or "" if it was not given: $PAWL_STORE and the default hold there too. The word URL stands for one
-// whose user is hidden: without the user a command would log in as another one.
+// SameStore returns the flag -s for a command that the user may type next: the URL given, without its
+// password. It returns "" if --store was not given, because then the next command uses $PAWL_STORE or the
+// default too. If String hides the user, it returns the word URL instead of the URL: a command
+// without the user would log in as another user.
 func SameStore(given string) string {
 	u, err := Parse(given)
 	if given == "" || err != nil {
@@ -25,12 +26,13 @@ func SameStore(given string) string {
 	return " -s " + display.Quote(u.String())
 }
 
-// passwordEnv has the variables with the passwords of stores, by scheme.
+// passwordEnv has, for each scheme, the variable with the store's password.
 var passwordEnv = map[string]string{"etcd": "PAWL_ETCD_PASSWORD", "etcds": "PAWL_ETCD_PASSWORD", "zk": "PAWL_ZK_PASSWORD", "zks": "PAWL_ZK_PASSWORD",
 	"redis": "PAWL_REDIS_PASSWORD", "rediss": "PAWL_REDIS_PASSWORD", "redlock": "PAWL_REDIS_PASSWORD", "unix": "PAWL_REDIS_PASSWORD"}
 
-// hidesUser reports whether String leaves out the user. It does if there is no password: in redis://SECRET@host the
-// password stands in the user's place. PostgreSQL has users without a password, so their names are shown.
+// hidesUser reports whether String leaves out the user. If there is no password, the user may really be the
+// password, as in redis://SECRET@host, so String hides it. PostgreSQL has users without a password, so String shows
+// them.
 func (s *URL) hidesUser() bool {
 	if s.url.User.Username() == "" || strings.HasPrefix(s.Scheme, "postgres") {
 		return false
@@ -64,8 +66,8 @@ func (s *URL) String() string {
 // Secret returns the URL with its password.
 func (s *URL) Secret() string { return withSlashes(s.url) }
 
-// withSlashes returns u as text that can be parsed again: String leaves out the slashes of a URL that has nothing
-// behind them, as postgres:// whose host is in $PGHOST.
+// withSlashes returns u as text that Parse accepts. url.URL.String leaves out the slashes if nothing
+// follows them, as in postgres://, whose host is in $PGHOST.
 func withSlashes(u *url.URL) string {
 	scheme, rest, _ := strings.Cut(u.String(), ":")
 	if scheme == "file" || scheme == "mem" || strings.HasPrefix(rest, "//") {
@@ -74,7 +76,8 @@ func withSlashes(u *url.URL) string {
 	return scheme + "://" + rest
 }
 
-// isSecret does not mean the name of a file in which a secret is.
+// isSecret reports whether the value of a query parameter may be a secret. The name of a file that contains a
+// secret is not one.
 func isSecret(key string) bool {
 	key = strings.ToLower(key)
 	return !strings.HasSuffix(key, "_file") && slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "auth", "key"},

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// State asks the store how it is. It is nil where that has no meaning.
+// State asks the store for its state. It returns nil for a store that has no MaxTTL and no quarantine.
 func (s *Store) State(ctx context.Context) (*report.State, error) {
 	info, err := s.Store(ctx)
 	switch {
@@ -28,7 +28,7 @@ func (s *Store) State(ctx context.Context) (*report.State, error) {
 	return report.StateOf(info), nil
 }
 
-// Limit says what the longest --ttl is.
+// Limit returns a text about the longest --ttl of the store.
 func Limit(s *report.State) string {
 	switch {
 	case s.MaxTTL == "":
@@ -39,14 +39,15 @@ func Limit(s *report.State) string {
 	return fmt.Sprintf("the longest --ttl is %s, set by %s", s.MaxTTL, s.SetBy)
 }
 
-// Closed says why nothing is granted.
+// Closed returns a line that says why the store grants nothing, and until when.
 func Closed(s *report.State) string {
 	return display.Printable(fmt.Sprintf("pawl: the store grants nothing for %s, until %s: %s; %s", s.Closed, s.Until.Local().Format(time.TimeOnly), s.Why, Limit(s)))
 }
 
-// Refused reports whether programs with this URL are refused where the longest TTL is longest: they
-// would not wait for all leases when the store has lost it. PostgreSQL does not lose it.
+// Refused reports whether a store whose longest TTL is longest refuses programs with this URL. If the
+// store lost its data and with it the longest TTL, such programs would begin before all leases have
+// ended. PostgreSQL does not lose the setting, so it refuses no program.
 func (s *URL) Refused(longest time.Duration) bool {
-	own, _ := time.ParseDuration(s.url.Query().Get("max_ttl")) // the store has parsed it before
+	own, _ := time.ParseDuration(s.url.Query().Get("max_ttl")) // no error: opening the store has parsed it
 	return cmp.Or(own, pawl.DefaultTTL) < longest && !strings.HasPrefix(s.Scheme, "postgres")
 }

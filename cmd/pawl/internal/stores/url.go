@@ -20,14 +20,14 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// URL is where a store is. It prints without passwords.
+// URL is the URL of a store. Its String method hides passwords.
 type URL struct {
 	Scheme string
 	url    *url.URL
 }
 
-// Parse parses the URL of a store. Its errors never contain more of the
-// text than the scheme: the rest may be a password in an unexpected place.
+// Parse parses the URL of a store. Its errors contain only parts of the text that
+// cannot be a password, such as the scheme: a password may be in an unexpected place.
 func Parse(text string) (*URL, error) {
 	scheme, _, ok := strings.Cut(text, ":")
 	if !ok || !isScheme(scheme) {
@@ -39,7 +39,7 @@ func Parse(text string) (*URL, error) {
 	}
 	parse := storekit.ParseURL
 	if scheme == "file" {
-		parse = url.Parse // in the name of a directory an @ is nothing special
+		parse = url.Parse // an @ may be part of a directory's name
 	}
 	u, err := parse(text)
 	if scheme != "file" && scheme != "mem" && !strings.HasPrefix(text[len(scheme)+1:], "//") {
@@ -52,7 +52,7 @@ func Parse(text string) (*URL, error) {
 	return &URL{scheme, u}, nil
 }
 
-// noScheme is the failure for a text that does not begin with a scheme.
+// noScheme returns the failure for a text that does not begin with a scheme.
 func noScheme(text string) error {
 	if f := spaced(text); f != nil {
 		return f
@@ -81,7 +81,7 @@ func spaced(text string) *exit.Failure {
 	return exit.Fail(exit.Config, "there is a space or a line break before or after the URL of the store "+u.String(), "leave it out")
 }
 
-// unknownScheme is the failure for a scheme that no store has.
+// unknownScheme returns the failure for a scheme that no store has.
 func unknownScheme(text, scheme string, known []string) error {
 	clients := map[string]string{"etcd": "etcd", "etcds": "etcd", "postgres": "PostgreSQL", "postgresql": "PostgreSQL"}
 	if client := clients[scheme]; client != "" {
@@ -97,10 +97,10 @@ func unknownScheme(text, scheme string, known []string) error {
 	return exit.Fail(exit.Config, fmt.Sprintf("unknown kind of store %q", display.Shorten(scheme, 40)), didYouMean(text)+hint)
 }
 
-// otherSchemes are other words for the schemes that pawl knows.
+// otherSchemes maps words that users may try as a scheme to the schemes of pawl.
 var otherSchemes = map[string]string{"valkey": "redis", "valkeys": "rediss", "zookeeper": "zk", "pg": "postgres", "psql": "postgres", "pgsql": "postgres", "jdbc": "postgres", "dir": "file"}
 
-// example is how a URL with a scheme is written.
+// example returns an example of a URL with a scheme.
 func example(scheme string) string {
 	switch scheme {
 	case "postgres", "postgresql":
@@ -111,10 +111,10 @@ func example(scheme string) string {
 	return scheme + "://HOST:PORT"
 }
 
-// isHost reports whether s is surely the name or address of a host: any other word may be a password.
+// isHost reports whether s is certainly a host: localhost or an IP address. Any other word may be a password.
 func isHost(s string) bool { return s == "localhost" || net.ParseIP(s) != nil }
 
-// wrongPort returns what the URL has for a port, if it is surely no password.
+// wrongPort returns a text with the wrong port of a URL, or "" if the port is valid or may be a password.
 func wrongPort(text string) string {
 	_, rest, _ := strings.Cut(text, "://")
 	authority, _, _ := strings.Cut(rest, "/")
@@ -126,8 +126,8 @@ func wrongPort(text string) string {
 	return fmt.Sprintf(": %q is not a port", display.Shorten(port, 40))
 }
 
-// didYouMean proposes a URL for the path of a directory or the address of a server. It returns "" for
-// anything else, which may be a password.
+// didYouMean proposes a URL if text is the path of a directory or the address of a server. It returns ""
+// for any other text, which may be a password.
 func didYouMean(text string) string {
 	public, _, _ := strings.Cut(text, "?")
 	address, _, _ := strings.Cut(public, "/")
@@ -148,8 +148,9 @@ func didYouMean(text string) string {
 	return "did you mean " + (&url.URL{Scheme: "file", Path: text}).String() + "? "
 }
 
-// CheckName returns an error unless name can name a lock. If --store is missing, the URL of a store was
-// more likely meant for it. It may contain a password.
+// CheckName returns an error unless a lock can have the name. If --store is missing and name looks like the URL
+// of a store, the user has probably left out --store; the error then does not repeat the URL, which may contain
+// a password.
 func CheckName(name, store string) error {
 	if what, write := LikeStore(name); what != "" && store == "" {
 		return exit.Usage("the name of the lock looks like the "+what, "use both: "+write+" NAME")
@@ -160,8 +161,8 @@ func CheckName(name, store string) error {
 	return nil
 }
 
-// LikeStore returns what an argument looks like that was likely meant for --store, and how to write it; or "".
-// It repeats nothing but the scheme: the rest may be a password.
+// LikeStore returns what arg looks like and how to write it with --store, if the user probably meant it for
+// --store; otherwise it returns "". The texts contain only the scheme and the port of arg: the rest may be a password.
 func LikeStore(arg string) (what, write string) {
 	if scheme, _, ok := strings.Cut(arg, "://"); ok && slices.Contains(pawl.Schemes(), scheme) {
 		return "URL of a store", "--store " + scheme + "://…"
@@ -173,7 +174,7 @@ func LikeStore(arg string) (what, write string) {
 	return "", ""
 }
 
-// ports are those that servers have unless told otherwise.
+// ports has the scheme for each default port of a server.
 var ports = map[string]string{"5432": "postgres", "6379": "redis", "2181": "zk", "2379": "etcd"}
 
 // isScheme reports whether s is a scheme by RFC 3986.

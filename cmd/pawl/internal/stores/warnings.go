@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
-// warnings is a log handler for what a store has to say to its user: one line
-// for each warning, in the form of the command's other lines.
+// warnings is a log handler that prints each warning of a store as a line, in the
+// same form as other warnings of pawl.
 type warnings struct{ w io.Writer }
 
 func (h warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }

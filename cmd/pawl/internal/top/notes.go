@@ -23,7 +23,7 @@ type topNote struct {
 	level level
 }
 
-// notes returns what there is to say of the stores.
+// notes returns the lines about the stores.
 func (t *top) notes(now time.Time) (notes []topNote) {
 	for i, s := range t.stores {
 		number := ""
@@ -48,8 +48,8 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 	return notes
 }
 
-// note says how a store is. number is its number and name if there are several, and empty if there
-// is but one: of that there is nothing to say when all is well.
+// note returns the line about the state of a store. number is the store's number and name if there are
+// several stores. If there is only one, number is empty, and so is the text when all is well.
 func (s *topStore) note(number string, now time.Time) topNote {
 	name := cmp.Or(number, s.Name)
 	switch {
@@ -70,7 +70,7 @@ func (s *topStore) note(number string, now time.Time) topNote {
 	return topNote{text: display.Printable(number)}
 }
 
-// changing names the locks that change hands often, if there are any.
+// changing returns a text with the locks that change hands often, or "".
 func (s *topStore) changing() string {
 	var often []string
 	for name, n := range s.Changing() {
@@ -83,7 +83,7 @@ func (s *topStore) changing() string {
 	return display.Printable("changes hands often: " + strings.Join(often, ", "))
 }
 
-// deadlock says who waits for whom.
+// deadlock returns a text that says who waits for whom in a deadlock.
 func deadlock(cycle []pawl.Blocked) string {
 	text := "deadlock: "
 	for _, e := range cycle {

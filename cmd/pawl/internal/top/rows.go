@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// level is how much a line matters.
+// level says how important a line is.
 type level int
 
 const (
@@ -24,22 +24,22 @@ const (
 	wrong
 )
 
-// topRow is a lock as it is shown.
+// topRow is a row of the table: a lock.
 type topRow struct {
 	store              int // its number, from 1
 	name, kind, holder string
 	person             string        // the holder without its process
-	held, first        time.Duration // negative: nobody holds it, nobody waits, or it is not known
+	held, first        time.Duration // how long the lock has been held, and the first waiter has waited; negative: unknown, or there is none
 	waiting            int
 	why                string
 	level              level
 }
 
-// orders is what the table can be sorted by.
+// orders has the orders of the table, by the value of --sort.
 var orders = map[string]struct {
 	key     rune
 	column  int
-	up      bool // smaller ones come first
+	up      bool // small values come first
 	compare func(a, b *topRow) int
 }{
 	"name":    {'n', 0, true, func(a, b *topRow) int { return cmp.Compare(a.name, b.name) }},
@@ -49,7 +49,7 @@ var orders = map[string]struct {
 	"first":   {'f', 4, false, func(a, b *topRow) int { return cmp.Compare(b.first, a.first) }},
 }
 
-// rows returns the locks in their order.
+// rows returns the rows of the table, sorted.
 func (t *top) rows(now time.Time) (rows []topRow) {
 	for i, s := range t.stores {
 		stuck := map[string]bool{}
@@ -60,7 +60,7 @@ func (t *top) rows(now time.Time) (rows []topRow) {
 		}
 		often := s.Changing()
 		for _, name := range history.Sorted(often) {
-			if s.Locks[name] == nil { // free at the moment of the look
+			if s.Locks[name] == nil { // nobody held it or waited in the last look
 				rows = append(rows, topRow{store: i + 1, name: name, kind: "-", holder: "nobody", person: "nobody", held: -1, first: -1, why: changing(often[name])})
 			}
 		}
@@ -120,10 +120,10 @@ func rowOf(l *history.Lock, now time.Time) topRow {
 	return r
 }
 
-// changing says that a lock changes hands often.
+// changing returns the text for a lock that changes hands often.
 func changing(n int) string { return fmt.Sprintf("%d leases in %v", n, history.Lately) }
 
-// mark puts a word before the reason, which may be long.
+// mark puts a word before the reason, so that a long reason does not push it off the screen.
 func (r *topRow) mark(of level, word string) {
 	r.level = max(r.level, of)
 	r.why = strings.TrimSuffix(word+": "+r.why, ": ")
@@ -139,7 +139,8 @@ func topKind(h *report.Holder, holders int) string {
 	return "exclusive"
 }
 
-// since returns how long ago t was, or -1. Others' clocks may be ahead of ours.
+// since returns how long ago t was, or -1 if t is zero. It returns 0 if t is in the future: another machine's
+// clock may be ahead.
 func since(t, now time.Time) time.Duration {
 	if t.IsZero() {
 		return -1
@@ -147,13 +148,13 @@ func since(t, now time.Time) time.Duration {
 	return max(now.Sub(t), 0)
 }
 
-// shortPerson leaves out the process.
+// shortPerson returns p in one line, without process id and command.
 func shortPerson(p report.Person) string {
 	p.PID, p.Command = 0, ""
 	return p.String()
 }
 
-// table returns the table of rows, in which the sorted column is marked.
+// table returns the table of rows. An arrow marks the column by which it is sorted.
 func (t *top) table(rows []topRow, width int) display.Table {
 	head := []string{"NAME", "KIND", "HELD", "WAIT", "FIRST", "HOLDER", "WHY"}
 	o := orders[t.order]
@@ -183,7 +184,7 @@ func (t *top) table(rows []topRow, width int) display.Table {
 	return all
 }
 
-// short returns a duration in six characters.
+// short returns a duration in at most six characters.
 func short(d time.Duration) string {
 	s := int(d / time.Second)
 	switch {

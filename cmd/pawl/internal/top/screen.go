@@ -14,12 +14,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
-// draw draws what there is on s.
+// draw draws everything on s.
 func (t *top) draw(s tcell.Screen, now time.Time) {
 	width, height := s.Size()
 	s.Clear()
 	if width < 1 || height < 1 {
-		return // a terminal that is not there yet
+		return // the terminal has no size yet
 	}
 	y := 0
 	line := func(style tcell.Style, text string) {
@@ -32,7 +32,7 @@ func (t *top) draw(s tcell.Screen, now time.Time) {
 	line(tcell.StyleDefault, t.title(rows, now, width))
 	notes := t.notes(now)
 	for i, n := range notes {
-		if left := height - 5 - y; i+1 < len(notes) && left <= 1 { // for the table
+		if left := height - 5 - y; i+1 < len(notes) && left <= 1 { // leave room for the table
 			line(t.style(wrong), fmt.Sprintf("… and %d more like these", len(notes)-i))
 			break
 		}
@@ -50,11 +50,11 @@ func (t *top) draw(s tcell.Screen, now time.Time) {
 	if last-t.first < len(rows) {
 		keys = fmt.Sprintf("q quit  n name  h holder  a age  w waiting  f first  ↑↓ move  %d-%d of %d", t.first+1, last, len(rows))
 	}
-	s.PutStrStyled(0, height-1, display.Cut(keys, width), tcell.StyleDefault) // not dim: some terminals hide that
+	s.PutStrStyled(0, height-1, display.Cut(keys, width), tcell.StyleDefault) // not dim: some terminals do not show dim text
 	s.Show()
 }
 
-// title tells of how much there is.
+// title returns the first line: the number of locks and waiters, the store, and the time.
 func (t *top) title(rows []topRow, now time.Time, width int) string {
 	held, waiting := 0, 0
 	for _, r := range rows {
@@ -75,14 +75,14 @@ func (t *top) title(rows []topRow, now time.Time, width int) string {
 	return text + strings.Repeat(" ", max(width-len(clock)-utf8.RuneCountInString(text), 1)) + clock
 }
 
-// lines returns the head and the rows, which fit if the terminal is wide enough for anything.
+// lines returns the head and the rows, shortened to width as far as possible.
 func (t *top) lines(rows []topRow, width int) []string {
 	all := t.table(rows, width)
 	name := len(all[0]) - 7
-	return all.Lines(width, []int{name + 5, name + 6}, name) // holder and why first
+	return all.Lines(width, []int{name + 5, name + 6}, name) // shorten holder and why first
 }
 
-// style is how a line is drawn. What it says does not depend on its colour.
+// style returns the style of a line. The text of a line says everything that its colour says.
 func (t *top) style(of level) tcell.Style {
 	style := tcell.StyleDefault
 	if of == wrong {
@@ -98,7 +98,7 @@ func (t *top) style(of level) tcell.Style {
 	return style
 }
 
-// quits does what a key or a new size asks for, and reports whether that is to quit.
+// quits handles a key or a new size of the terminal, and reports whether to quit.
 func (t *top) quits(s tcell.Screen, e tcell.Event) bool {
 	switch e := e.(type) {
 	case *tcell.EventResize:
@@ -114,7 +114,7 @@ func (t *top) quits(s tcell.Screen, e tcell.Event) bool {
 		case tcell.KeyCtrlZ:
 			if s.Suspend() == nil {
 				job.StopSelf()
-				_ = s.Resume() // else the next key or signal ends it
+				_ = s.Resume() // if this fails, the next key or signal ends top
 			}
 		case tcell.KeyUp:
 			t.first--

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top is "pawl top": the locks on the terminal, live.
+// Package top is "pawl top", which shows locks on the terminal, live.
 package top
 
 import (
@@ -37,23 +37,23 @@ Below 100 columns, holders have no process and command; pawl show has them. Top
 asks each store once a second, or less often if listing takes long. --no-color
 or $NO_COLOR turns colors off.`
 
-// top is one "pawl top".
+// top is one run of "pawl top".
 type top struct {
 	*cli.App
 	stores []*topStore
 	past   *history.History
 	order  string // see orders
-	turned bool   // the order
+	turned bool   // the order is reversed
 	plain  bool   // no colours
-	first  int    // row that is shown
+	first  int    // index of the first row on the screen
 }
 
-// topStore is what is known of a store.
+// topStore is what top knows about a store.
 type topStore struct {
 	history.Store
 	source *history.Source
-	failed error  // to read some or all of it
-	slow   string // that it is asked seldom
+	failed error  // of the last look: some or all locks could not be read
+	slow   string // says that looks are rare because listing is slow; see Look.Seldom
 }
 
 func Command(a *cli.App) *cobra.Command {
@@ -97,13 +97,13 @@ func Command(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// take makes a look what is known of a store.
+// take updates a store with a look.
 func (t *top) take(s *topStore, l *history.Look) {
 	t.past.Take(&s.Store, l)
 	s.failed, s.slow = l.Err, l.Seldom()
 }
 
-// live shows it until somebody quits.
+// live opens the terminal's screen and calls show.
 func (t *top) live(ctx context.Context) error {
 	s, err := tcell.NewScreen()
 	if err == nil {
@@ -112,13 +112,13 @@ func (t *top) live(ctx context.Context) error {
 	if err != nil {
 		return exit.Fail(exit.System, "cannot draw on this terminal: "+err.Error(), "see TERM and LANG, or try: pawl ls")
 	}
-	defer s.Fini() // the terminal is as it was, whatever happens
+	defer s.Fini() // restores the terminal, also after a panic
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	return t.show(ctx, s)
 }
 
-// show shows it on s until somebody quits.
+// show shows the locks on s until the user quits.
 func (t *top) show(ctx context.Context, s tcell.Screen) error {
 	type answer struct {
 		*topStore

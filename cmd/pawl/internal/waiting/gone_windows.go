@@ -2,5 +2,5 @@
 
 package waiting
 
-// processGone is not known here.
+// processGone returns false: it cannot tell here.
 func processGone(int) bool { return false }

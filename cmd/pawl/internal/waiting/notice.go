@@ -20,16 +20,16 @@ import (
 
 // Notice is a message for a waiter.
 type Notice struct {
-	Info       *pawl.Info    // nil if the store could not say
+	Info       *pawl.Info    // nil if the store did not answer
 	Ahead      int           // waiters before us; negative: not known
-	Quarantine time.Duration // for how long the store grants nothing
+	Quarantine time.Duration // the store grants nothing for so long
 
-	Tell   bool          // in any case
+	Tell   bool          // print the notice in any case
 	Failed error         // the store did not answer
-	Began  time.Time     // when it was asked
-	Away   time.Duration // for how long it has not answered
-	Back   time.Duration // for how long it had not, until now
-	ends   time.Duration // after which the holder's lease ends, if that is not renewed any more
+	Began  time.Time     // when we asked the store
+	Away   time.Duration // the store has not answered for so long
+	Back   time.Duration // the store answers again, after so long
+	ends   time.Duration // the holder's lease is overdue, and ends after so long
 }
 
 func (n Notice) Line(name string, store fmt.Stringer) string {
@@ -58,7 +58,7 @@ func (n Notice) Line(name string, store fmt.Stringer) string {
 	return s
 }
 
-// Silence says that the store does not answer.
+// Silence returns a text which says that the store does not answer.
 func (n Notice) Silence(store fmt.Stringer) string {
 	text := fmt.Sprintf("%s does not answer", store)
 	if n.Away > 0 {
@@ -70,13 +70,13 @@ func (n Notice) Silence(store fmt.Stringer) string {
 	return text
 }
 
-// ClosedFor says that the store grants nothing for a while.
+// ClosedFor returns a text which says that the store is in quarantine.
 func ClosedFor(left time.Duration) string {
 	return fmt.Sprintf("the server has just started or lost its data, and grants nothing for another %v", display.InSeconds(left))
 }
 
-// Place returns how many wait before the process pid of this host, or -1 if it is not in
-// the queue.
+// Place returns how many waiters come before the process pid of this host, or -1 if the process is
+// not in the queue.
 func Place(info *pawl.Info, pid int) int {
 	for i, w := range info.Waiters {
 		if w.PID == pid && w.Here() {
@@ -86,14 +86,14 @@ func Place(info *pawl.Info, pid int) int {
 	return -1
 }
 
-// Mine reports whether the process pid of this host holds the lock already: a slow disk shows the record of
-// a lease before it confirms it.
+// Mine reports whether the process pid of this host already holds the lock. While a slow disk writes, a store may show
+// the record of a lease before it confirms the lease.
 func (n Notice) Mine(pid int) bool {
 	return n.Info != nil && slices.ContainsFunc(n.Info.Holders, func(h driver.Held) bool { return h.PID == pid && h.Here() })
 }
 
-// Pace returns the time until the next look. All waiters look, and each look costs the store work for each
-// waiter.
+// Pace returns the time until the next look. It grows with the queue, because every waiter looks, and each look reads
+// the whole queue.
 func (n Notice) Pace() time.Duration {
 	d := time.Second
 	if n.Info != nil {
@@ -102,5 +102,5 @@ func (n Notice) Pace() time.Duration {
 	return d
 }
 
-// Patience is the wait after which pawl says that it waits.
+// Patience is how long pawl waits for a lock before it says so.
 const Patience = time.Second

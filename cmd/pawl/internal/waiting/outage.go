@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Outage tracks whether the store answers. In a store that does not answer, nobody is next.
+// Outage tracks whether the store answers. During an outage the notice says so, and nothing about the queue.
 type Outage struct {
-	Servers bool      // the store has some, which may be away
-	since   time.Time // zero: it answers
-	again   time.Time // when to print it again
+	Servers bool      // the store has servers, so it may be unavailable
+	since   time.Time // when the outage began; zero: the store answers
+	again   time.Time // when to print the outage again
 	holder  overdue
 }
 
@@ -28,7 +28,7 @@ func (o *Outage) Told(n *Notice, now time.Time) bool {
 	}
 	n.Away = now.Sub(o.since)
 	if now.Before(o.again) {
-		return false // it has been told, also if news of the silence came later
+		return false // already printed; further news of the same outage changes nothing
 	}
 	o.again = now.Add(min(max(n.Away, 5*time.Second), time.Minute))
 	return true

@@ -8,21 +8,22 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// overdue notices a lease that nobody renews any more, because its process was killed: the waiter learns
-// when it ends.
+// overdue notices that nobody renews the holder's lease any more, for example because the holder was killed. Then
+// the waiter is told when the lease ends.
 type overdue struct {
 	lease string
-	seen  time.Time // first with this end
+	seen  time.Time // when we first saw the lease with this end
 	ends  time.Time
 	told  bool
-	// renewed: it was renewed before. Its process may be hidden, as in another container, or have ended, as
-	// after pawl acquire.
+	// renewed is set when the lease has been renewed while we watched. Then somebody renews it, even if Gone
+	// says that its process has ended: the process may be in another container, or the lease comes
+	// from pawl acquire.
 	renewed bool
 }
 
-// news notes in n how long the lease still lasts, and reports whether to print that.
-// A lease is renewed at a third of its TTL, and what was left when it was seen first is no more
-// than the TTL. So if half of that has passed without a renewal, one was due.
+// news sets n.ends if the lease is overdue, and reports whether to print that.
+// A client renews a lease after a third of its TTL. When we first saw the lease, at most the TTL was
+// left. So if half of that time has passed without a renewal, a renewal is overdue.
 func (o *overdue) news(n *Notice, now time.Time) bool {
 	if n.Info == nil {
 		return false
@@ -32,7 +33,8 @@ func (o *overdue) news(n *Notice, now time.Time) bool {
 		return false
 	}
 	h := n.Info.Holders[0]
-	// Some stores say when it ends in whole seconds.
+	// The lease is renewed if its end has moved by more than a quarter. A smaller move may be rounding: some
+	// stores tell the end in whole seconds.
 	if h.Lease != o.lease || h.Expires.Sub(o.ends) > o.ends.Sub(o.seen)/4 {
 		*o = overdue{lease: h.Lease, seen: now, ends: h.Expires, renewed: h.Lease == o.lease}
 	}
@@ -46,8 +48,8 @@ func (o *overdue) news(n *Notice, now time.Time) bool {
 	return !was
 }
 
-// Gone reports whether a process of this host has ended.
+// Gone reports whether h is a process of this host that has ended.
 func Gone(h pawl.Holder) bool { return h.Here() && processGone(h.PID) }
 
-// AcquireCommand is the command that others see as the holder of a lease of pawl acquire.
+// AcquireCommand is the holder's command, as other users see it, for a lease of pawl acquire.
 const AcquireCommand = "pawl acquire"
