@@ -24,7 +24,7 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 		return driver.Answer{}, failed(err)
 	case !req.Queue:
 		return s.refuse(req)
-	case req.Slots > 0: // it is not to wait if that is plainly in vain
+	case req.Slots > 0: // refuse fails if the name is held in another number of slots
 		if _, err := s.refuse(req); err != nil {
 			return driver.Answer{}, err
 		}
@@ -37,11 +37,11 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	return p.look(ctx, req)
 }
 
-// look tries to get the lock for the head of the queue. It sees to it that the waiter looks again when the waiter
-// ahead of it has gone, or one of the holders that are in the way of the head.
+// look tries to get the lock if the waiter is the head of the queue. It makes the waiter look again when the
+// waiter before it has gone, or one of the holders that keep the head out.
 //
-// The head tries also if somebody seems to be in the way: a child of the last holder may have kept its FIFO and not
-// the lock, and a holder may have become one that we can join.
+// The head also tries when somebody seems to be in the way. For example, a child of the last holder may have kept
+// the FIFO but not the flock, or a holder may have become one that the head can join.
 func (p *place) look(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	ans := driver.Answer{Free: -1, Session: p.store}
 	if p.follows() {
@@ -65,22 +65,21 @@ func (p *place) look(ctx context.Context, req *driver.Request) (driver.Answer, e
 	h, err := p.store.attempt(ctx, req, true)
 	switch {
 	case err == nil:
-		// The ticket goes after the hold is visible: the next one in the queue wakes
-		// and finds us there.
+		// The ticket is removed after the hold is visible, so the next waiter wakes and sees a holder.
 		p.end()
 		return h.answer(), nil
 	case err != errBusy:
 		return ans, trouble(err)
 	case len(ws) == 0:
-		// For an instant, while the kernel closes a killed process's files one by one; or for as long as it
-		// likes, when flock(1) has it or a cleaner has removed the FIFO.
+		// This lasts a moment while the kernel closes the files of a killed process one by one. It may last long
+		// if flock(1) has the flock, or if a cleaner has removed the FIFO.
 		ans.Free = 0
 	}
 	return ans, nil
 }
 
-// trouble returns err as the failure of a waiter, which has a place in the queue. It rides out what may pass, such as a lack of
-// file descriptors.
+// trouble returns err as the failure of a waiter that has a place in the queue. A waiter keeps its place through
+// errors that may pass, such as a lack of file descriptors.
 func trouble(err error) error {
 	if errors.Is(err, driver.ErrUnavailable) {
 		return &driver.Failure{Err: storekit.OfKind(driver.ErrRefused, err), Maybe: true, Silent: true}
@@ -88,7 +87,7 @@ func trouble(err error) error {
 	return &driver.Failure{Err: err, Maybe: true, Lasting: true}
 }
 
-// follows reports whether the waiter waits for another one, which is there and can take the lock.
+// follows reports whether the waiter waits for another waiter that lives and can take the lock.
 func (p *place) follows() bool {
 	if len(p.watched) != 1 || p.watched[0].of == (ticket{}) {
 		return false
@@ -98,7 +97,7 @@ func (p *place) follows() bool {
 	return here && !of.stopped()
 }
 
-// follow makes the waiter look again when one of ws has gone.
+// follow makes the waiter look again when one of ws has gone. It ends the earlier watches.
 func (p *place) follow(req *driver.Request, ws ...*watch) {
 	closeAll(p.watched)
 	p.watched = ws

@@ -16,12 +16,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// maxMessage is PIPE_BUF: what is not longer reaches a FIFO in one piece.
+// maxMessage is PIPE_BUF. A message up to this length reaches a FIFO in one piece.
 const maxMessage = 4096
 
-// message is a line in the FIFO of a name. It asks the holder of a lease to let
-// go. It may stay in the FIFO when that holder has gone, so the reader compares
-// the id.
+// message is a line in the FIFO of a holder. It asks for the release of a lease. It may stay in the FIFO after
+// that holder has gone, so the reader compares the id.
 type message struct {
 	Break string         `json:"break"` // id of the lease
 	By    *driver.Holder `json:"by,omitempty"`
@@ -41,12 +40,12 @@ func (m message) encode() (line []byte) {
 	return append(line, '\n')
 }
 
-// Break implements driver.Store. The flock is the victim's, and only the
-// victim, or the end of its process, can let it go.
+// Break implements driver.Store. Only the holder, or the end of its process, can free the flock. So Break asks the
+// holder, and waits.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	line := message{lease, by, why}.encode()
 	over, err := s.askToGo(ctx, name, lease, line)
-	for !over && err == nil { // its FIFO was not there yet, or has gone before it
+	for !over && err == nil { // the FIFO was not open yet, or was closed before the lease ended
 		select {
 		case <-ctx.Done():
 			return s.refused(ctx, name, lease, ctx.Err())
@@ -59,8 +58,8 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	return err
 }
 
-// askToGo asks the holder of a lease to let go, and waits. It reports whether
-// the lease is over; if not, the FIFO has gone and the holder has not.
+// askToGo asks the holder of a lease to release it, and waits. It reports whether the lease has ended. It returns
+// false without an error if the FIFO is closed and the lease is still held.
 func (s *store) askToGo(ctx context.Context, name, lease string, line []byte) (over bool, err error) {
 	w, err := openWatch(s.fifo(encode(name), lease))
 	if err != nil {
@@ -69,8 +68,8 @@ func (s *store) askToGo(ctx context.Context, name, lease string, line []byte) (o
 	if w != nil {
 		defer w.close()
 	}
-	// The holder is looked up after the FIFO is open: if it is the one we mean, it
-	// is the one who will read, or it goes and we see it go.
+	// Look up the holder after the FIFO is open. If it has the lease, then it will read the message, or it goes
+	// and w shows that.
 	if _, err := s.holding(name, lease); err != nil {
 		return false, err
 	}
@@ -86,9 +85,9 @@ func (s *store) askToGo(ctx context.Context, name, lease string, line []byte) (o
 	gone := make(chan struct{})
 	w.whenGone(func() { close(gone) })
 	for {
-		// The FIFO tells when the holder goes, unless another one comes in the
-		// same moment or the lease is passed on; the record tells of these. That nobody
-		// holds it tells less: the holder notes its release before it lets the flock go.
+		// The FIFO shows that the holder has gone, unless another holder comes at the same moment or the lease is
+		// passed on. In these cases the record shows it. A record without a holder is not enough: a holder notes
+		// its release before it frees the flock.
 		left := false
 		select {
 		case <-ctx.Done():
@@ -121,7 +120,7 @@ func isOver(err error) bool {
 	return errors.Is(err, driver.ErrReleased) || errors.Is(err, driver.ErrHeld)
 }
 
-// send writes a message, at most until ctx ends if nobody has read earlier ones.
+// send writes a message. If the FIFO is full of earlier messages, it waits until ctx ends.
 func (w *watch) send(ctx context.Context, line []byte) error {
 	stop := context.AfterFunc(ctx, func() { w.f.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -129,7 +128,7 @@ func (w *watch) send(ctx context.Context, line []byte) error {
 	return err
 }
 
-// refused says why the lease is held still, and what can be done.
+// refused returns an error that says why the lease is still held, and what the user can do.
 func (s *store) refused(ctx context.Context, name, lease string, err error) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
@@ -152,7 +151,7 @@ func (s *store) refused(ctx context.Context, name, lease string, err error) erro
 	}
 }
 
-// process returns the process that has taken a lease.
+// process returns the process that has acquired a lease.
 func (s *store) process(enc, lease string) (process, bool) {
 	for _, m := range s.members(enc) {
 		if m.Lease == lease {
@@ -163,9 +162,9 @@ func (s *store) process(enc, lease string) (process, bool) {
 	return st.rec.Process, err == nil && st.rec.Lease == lease
 }
 
-// listen reads the FIFO until it is closed, which end does. Now and then it looks
-// whether the lock file still is in its place. It tells the client once that the lease is over. That is asked for back
-// and not released: the client does that when it has stopped.
+// listen reads the FIFO until end closes it. At times it checks that the lock file is in its place. When somebody
+// breaks the lease or the lock file is gone, listen tells the client once, and returns. It does not release the
+// lease: the client does that when it has stopped its work.
 func (h *hold) listen() {
 	r := bufio.NewReaderSize(h.fifo, maxMessage)
 	for {

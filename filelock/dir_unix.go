@@ -19,8 +19,8 @@ import (
 
 const elsewhere = "or choose another one with --store file:///…"
 
-// checkDir returns an error that says what to type unless dir is a directory
-// that we can write to and, unless shared, nobody else but root.
+// checkDir returns an error that says what to type, unless this user can write to dir and, unless shared is set,
+// no other user but root can.
 func checkDir(dir string, shared bool) error {
 	fi, err := os.Stat(dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func checkDir(dir string, shared bool) error {
 			hint = "the file system is read-only"
 		case shared:
 			hint = "let its owner type chmod 1777 '" + dir + "'"
-		case int(st.Uid) != os.Geteuid(): // root has to
+		case int(st.Uid) != os.Geteuid(): // only root can change it
 			hint = "see who owns it with ls -ld '" + dir + "'"
 		}
 		return fmt.Errorf("cannot write to directory %s (mode %v, user %d): %w: %s, %s", dir, fi.Mode(), st.Uid, err, hint, elsewhere)
@@ -59,13 +59,13 @@ func checkDir(dir string, shared bool) error {
 	return nil
 }
 
-// ownDir reports whether dir is a directory, and not a link to one, of this user.
+// ownDir reports whether dir is a directory of this user. A link to a directory does not count.
 func ownDir(dir string) bool {
 	fi, err := os.Lstat(dir)
 	return err == nil && fi.IsDir() && int(fi.Sys().(*syscall.Stat_t).Uid) == os.Geteuid()
 }
 
-// unavailable returns err as ErrUnavailable, with what to do about it.
+// unavailable returns err as ErrUnavailable, with advice.
 func unavailable(err error) error {
 	hint := ""
 	switch {
@@ -74,7 +74,7 @@ func unavailable(err error) error {
 	case errors.Is(err, errNoFile), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR),
 		errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENXIO):
 		hint = ": pawl has not made it: see with ls -l, and delete it; in a directory with mode 1777 only its owner and root can"
-	case errors.Is(err, errOwner): // deleting it would free a lock that is held
+	case errors.Is(err, errOwner): // deleting the file would free a lock that is held
 		path := ""
 		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 			path = pe.Path

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filelock keeps leases in a directory of one machine. It needs no
-// server, and the lock of a holder that crashes is free at once.
+// Package filelock keeps leases in a directory of one machine. It needs no server. If a holder crashes, its lock
+// is free at once.
 //
 //	locks, err := filelock.Open("", nil)
 //	if err != nil {
@@ -12,23 +12,20 @@
 //
 // # Why it is safe
 //
-// Only flock(2) on NAME.lock excludes. The kernel frees it when the last process that
-// has the file open has ended. After locking, the path must still lead to the locked
-// file. pawl never deletes it. A cleaner should lock a file before it deletes it, as
-// systemd-tmpfiles does; a holder whose file was deleted notices within seconds and
-// loses its lease.
+// An exclusive holder has a flock(2) on NAME.lock. The kernel frees the flock when the last process that has the
+// file open has ended. After locking, the client checks that the path still leads to the locked file. pawl never
+// deletes the file. A cleaner should lock a file before it deletes it, as systemd-tmpfiles does. If somebody
+// deletes the file of a lock that is held, the holder notices within seconds and loses its lease.
 //
-// The token is in the same file. It is on the disk before the grant is returned, beside
-// the token before it, so neither a kill nor a power cut makes a token come twice. Most
-// grants reserve the next 63 tokens, for hand-offs within the process. Tokens follow the
-// clock, in microseconds, so they also grow after the file was deleted or an old one
-// restored. A damaged file grants nothing.
+// The fencing token is in the same file. The client returns a grant only when the token is on disk, and keeps the
+// previous token beside it. So neither a kill nor a power cut makes a token come twice. Most grants reserve the
+// next 63 tokens, for hand-offs within the process. Tokens follow the clock, in microseconds, so they also grow
+// after the file was deleted or an old file was restored. If a file is damaged, its lock is granted to nobody.
 //
-// On Linux, shared leases and slots share the flock. A slot also locks NAME.slot0,
-// NAME.slot1 …, and holders join one at a time under the flock of NAME.gate. See
-// together_linux.go.
+// On Linux, shared leases and slots share the flock. A slot also locks NAME.slot0, NAME.slot1 and so on, and
+// holders join one at a time under the flock of NAME.gate. See together_linux.go.
 //
-// The other files are for waiting, and may be deleted at any time:
+// The other files are for waiting. They may be deleted at any time:
 //
 //	NAME.fifo    the holder has it open for reading: a watcher sees the holder
 //	             go, and a writer asks the holder to release
@@ -42,28 +39,26 @@
 //	                       watches the one ahead;                   ▼ close the FIFO
 //	                       the head watches the holder ◀──────── wakes
 //
-// A waiter waits in the poller with two open files and no thread. The end of the waiter
-// before it wakes it, after a release and after a kill. Only the head of the queue tries
-// to lock. A waiter that is stopped (Ctrl-Z) is skipped, and gets its place back when it
-// goes on.
+// A waiter takes two open files and no thread: it waits in the poller. It wakes when the waiter before it ends,
+// whether that released or was killed. Only the head of the queue tries to lock. The others pass over a waiter
+// that is stopped (Ctrl-Z). It gets its place back when it continues.
 //
-// # What fails how
+// # What happens when something fails
 //
-//	holder killed, crashed        free at once, next waiter is woken
+//	holder killed, crashed        free at once; the next waiter wakes
 //	holder killed, child lives on held until the child ends; shown as an orphan
 //	holder stopped                held; Break reports that it does not answer
-//	waiter killed                 its successor closes up
-//	waiter frozen by its cgroup   those behind it wait until it is thawed
-//	one of several killed         the others hold on; its place is free at once
+//	waiter killed                 the next waiter moves up
+//	waiter frozen by its cgroup   waiters behind it wait until it is thawed
+//	one of several killed         the others keep their leases; its place is free at once
 //	killed while it joins         nothing; stopped while it joins: nobody else joins
-//	queue or FIFO deleted         exclusion stays; order may be lost, the head
+//	queue or FIFO deleted         locks still exclude; order may be lost, and the head
 //	                              looks ten times a second
 //	lock file deleted while held  a second holder may get in; the first loses its lease
 //	disk full, read-only          ErrUnavailable; nothing changes
 //	lock file damaged             ErrUnavailable, until it is deleted
 //	machine restarted             free; tokens go on
 //
-// The queue, and asking a holder to release, work on Linux. On macOS, BSD
-// and Windows package pawl polls, and Break returns errors.ErrUnsupported. Other
-// systems have no flock.
+// The queue and Break work on Linux. On macOS, BSD and Windows package pawl polls, and Break returns
+// errors.ErrUnsupported. Other systems have no flock, so Open returns an error.
 package filelock

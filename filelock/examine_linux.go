@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Examine implements driver.Store: it looks at the file system of the directory, and at what
-// this process may open.
+// Examine implements driver.Store. It checks the file system of the directory, and how many files this process may
+// open.
 func (s *store) Examine(context.Context) []driver.Finding {
 	var found []driver.Finding
 	tell := func(check string, level driver.Level, text, do string) {

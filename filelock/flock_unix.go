@@ -17,9 +17,9 @@ var (
 	errOwner  = errors.New("a file of another user, in a directory that is not shared")
 )
 
-// openFile opens a regular file of the directory, or with O_DIRECTORY a directory in it. Others may
-// have put something else there: O_NONBLOCK, because to open a FIFO waits for a writer, and to open a file
-// with a lease (fcntl) for its owner.
+// openFile opens a regular file of the directory, or with O_DIRECTORY a directory in it. Others may have put
+// something else there. So openFile uses O_NONBLOCK: opening a FIFO waits for a writer, and opening a file with a
+// lease (fcntl) waits for the lease's owner.
 func (s *store) openFile(path string, flags int, perm uint32) (*os.File, error) {
 	var fd int
 	err := ignoringEINTR(func() (err error) {
@@ -37,8 +37,8 @@ func (s *store) openFile(path string, flags int, perm uint32) (*os.File, error) 
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// trust returns an error unless fd is what openFile opens. It clears O_NONBLOCK, at which os.NewFile
-// would try to have the poller watch a file that it cannot.
+// trust returns an error unless fd is a file that openFile may open. It clears O_NONBLOCK, because os.NewFile
+// would try to add a nonblocking file to the poller, which cannot watch regular files.
 func (s *store) trust(fd, flags int) error {
 	var st unix.Stat_t
 	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
@@ -54,8 +54,8 @@ func (s *store) trust(fd, flags int) error {
 	return err
 }
 
-// flock takes the lock of f's open file description, which excludes other
-// descriptions also of this process, and reports whether it is ours.
+// flock takes the exclusive flock of f, and reports whether it has it. The flock belongs to f's open file
+// description, so it also excludes other descriptions in this process.
 func flock(f *os.File) (bool, error) {
 	err := control(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -68,7 +68,7 @@ func unflock(f *os.File) {
 	_ = control(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_UN) })
 }
 
-// control calls f until it was not interrupted by a signal.
+// control calls f, again if a signal interrupts it.
 func control(file *os.File, f func(fd int) error) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
@@ -89,11 +89,11 @@ func ignoringEINTR(f func() error) error {
 	}
 }
 
-// announce makes the hold visible: it opens the FIFO for reading. For writing
-// too, or a reader would be at the end of the file whenever nobody writes.
+// announce makes the hold visible: it opens the FIFO for reading. It opens it for writing, too, so that the reader
+// does not reach the end of the file whenever no writer is there.
 func (h *hold) announce(enc string) error {
 	path := h.store.path(enc, fifoSuffix)
-	// Nobody else makes or removes the FIFO but a cleaner, as we have the flock.
+	// This process has the flock, so only a cleaner could make or remove the FIFO.
 	for range 10 {
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +130,7 @@ func isFIFO(f *os.File) bool {
 	return err == nil && fi.Mode().Type() == fs.ModeNamedPipe
 }
 
-// present reports whether somebody has the FIFO at path open for reading.
+// present reports whether a process has the FIFO at path open for reading.
 func present(path string) (bool, error) {
 	var fd int
 	err := ignoringEINTR(func() (err error) {

@@ -13,25 +13,26 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// hold is a flock, with what its owner holds open beside it.
+// hold is a flock, and the files that its owner has open for the lease.
 type hold struct {
 	store *store
-	path  string // of the lock file
+	path  string // the path of the lock file
 	lock  *os.File
 	since driver.Instant
 
 	mu        sync.Mutex
-	fifo      *os.File // presence; nil where there is no such thing
-	member    *member  // if the flock is held in common with others
+	fifo      *os.File // open while the lease is held; nil on Windows
+	member    *member  // for a shared lease or slot; else nil
 	st        state
-	inherited bool // a child process may have the files too
-	recall    bool // somebody has asked for the lease back, or the lock file is gone
+	inherited bool // a child process may have the files, too
+	recall    bool // somebody has broken the lease, or the lock file is gone
 	ended     bool
 }
 
 func (h *hold) token() uint64 { return uint64(h.st.rec.Token) }
 
-// answer is what the client gets. Nobody knows which processes wait.
+// answer returns the answer for a lease that is held. Waited is always true, because nobody knows which processes
+// wait.
 func (h *hold) answer() driver.Answer {
 	return driver.Answer{Granted: true, Token: h.token(), Spare: reservedAfter(h.token()), Waited: true, Since: h.since, Session: h.store}
 }
@@ -42,8 +43,7 @@ func (h *hold) recalled() bool {
 	return h.recall
 }
 
-// Renew implements driver.Store. There is no time to live; all that can have
-// happened is that somebody has deleted the lock file.
+// Renew implements driver.Store. Leases have no TTL here. Renew only checks that nobody has deleted the lock file.
 func (s *store) Renew(ctx context.Context, l driver.Ref, _ time.Duration) (driver.Renewal, error) {
 	h := s.held(l.Lease)
 	switch {
@@ -61,8 +61,7 @@ func (h *hold) look() error {
 	return h.check()
 }
 
-// End implements driver.Store. It does not look at ctx, as there is nothing
-// to wait for.
+// End implements driver.Store. It ignores ctx, because it never waits.
 func (s *store) End(_ context.Context, l driver.Ref, _ driver.End) (found bool, err error) {
 	if l, ok := leases.LoadAndDelete(key{s, l.Lease}); ok {
 		return true, l.(interface{ end() error }).end()
@@ -70,8 +69,8 @@ func (s *store) End(_ context.Context, l driver.Ref, _ driver.End) (found bool, 
 	return false, nil
 }
 
-// Files implements driver.Inheriter: the flock, the flock of the slot, and the
-// presence, which tells others that the flock is held.
+// Files implements driver.Inheriter. It returns the lock file, the file of the slot, and the FIFO that shows that
+// the name is held.
 func (s *store) Files(l driver.Ref) []*os.File {
 	h := s.held(l.Lease)
 	if h == nil {
@@ -90,7 +89,7 @@ func (s *store) Files(l driver.Ref) []*os.File {
 	return files
 }
 
-// check returns nil while the lock file is in its place. Without it, others make a new one and lock that.
+// check returns nil if the lock file is in its place. If it is not, other processes make a new file and lock that.
 func (h *hold) check() error {
 	if h.ended || sameFile(h.lock, h.path) && h.member.sameFiles() {
 		return nil
@@ -100,13 +99,11 @@ func (h *hold) check() error {
 
 var clock = time.Now // a variable for the tests of tokens
 
-// write records the next grant, for req, and returns when the disk has it. The
-// newest record stays in its own slot until then, so a crash at any moment
-// leaves the largest token that was ever returned, or a larger one.
+// write records the next grant, for req, and returns when it is on disk. Until then the newest record stays in its
+// slot. So whenever a crash comes, the file has the largest token that was ever returned, or a larger one.
 func (h *hold) write(req *driver.Request) error {
-	// The last holder may have been killed before its record was on the disk. It
-	// is the newest nevertheless, and the slot that we are about to write may be
-	// the only other one there is.
+	// The last holder may have been killed before its record was on disk. That record is the newest nevertheless,
+	// and the slot that this grant overwrites may contain the only other one.
 	if !h.st.durable && h.st.rec.Token > 0 {
 		if err := datasync(h.lock); err != nil {
 			return err
@@ -143,9 +140,8 @@ func (h *hold) record(rec record) error {
 	return nil
 }
 
-// erase takes back a record that could not be made durable. The first record
-// of a file goes together with its space, or a full disk would leave a file
-// that looks damaged.
+// erase removes a record that could not be made durable. If it is the first record, erase truncates the file:
+// otherwise a full disk would leave a file that looks damaged.
 func (h *hold) erase(slot int) {
 	if h.st.last == 0 {
 		h.lock.Truncate(0)
@@ -154,7 +150,7 @@ func (h *hold) erase(slot int) {
 	h.lock.WriteAt(bytes.Repeat([]byte{' '}, slotSize), int64(slot)*slotSize)
 }
 
-// read reads what the lock file says.
+// read reads the lock file into h.st.
 func (h *hold) read() (err error) {
 	if h.st, err = readState(h.lock); err != nil {
 		return fmt.Errorf("%s: %w", h.path, err)
@@ -162,20 +158,18 @@ func (h *hold) read() (err error) {
 	return nil
 }
 
-// known makes h known to this process, and to others that ask for it back.
+// known adds h to the leases of this process, and starts to listen for a Break.
 func (h *hold) known() *hold {
 	leases.Store(key{h.store, h.st.rec.Lease}, h)
 	go h.listen()
 	return h
 }
 
-// end ends the hold. The note is for those who look: a failure to write
-// it harms nobody. The FIFO is closed last, because that is what the head of
-// the queue waits for.
+// end ends the hold. The note only helps others, so an error of writing it does no harm. The FIFO is closed last,
+// because that wakes the head of the queue.
 //
-// Where a child has the files, it is the child's hold now: neither is the
-// flock ours to free nor would the note be true. Those who hold together note
-// nothing: their FIFOs tell who is there.
+// If a child process has the files, the hold is now the child's: end neither unlocks nor writes the note. Holders
+// of shared leases and slots write no note, as their FIFOs show who holds.
 func (h *hold) end() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -188,15 +182,15 @@ func (h *hold) end() error {
 	return err
 }
 
-// note spares the next holder a wait for the disk.
+// note writes a note. It saves the next holder a wait for the disk.
 func (h *hold) note(n note) {
 	if slot, ok := encodeSlot(n); ok && h.member == nil {
 		h.lock.WriteAt(slot, noteSlot*slotSize)
 	}
 }
 
-// close lets the flock go. The explicit unlock makes harmless that another
-// goroutine may be between fork and exec, with copies of our files.
+// close closes the files. It unlocks explicitly, because another goroutine may be between fork and exec, with
+// copies of the files that would keep the flock.
 func (h *hold) close() {
 	if !h.inherited {
 		h.member.free()

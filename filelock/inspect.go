@@ -18,12 +18,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Inspect implements driver.Store. It never takes the flock, not even for an
-// instant, so it is in nobody's way.
+// Inspect implements driver.Store. It never takes the flock, not even for a moment, so no other request fails
+// because of it.
 func (s *store) Inspect(_ context.Context, name string) (*driver.Info, error) { return s.look(name) }
 
-// maxUnread is how many lock files that cannot be read List names. In a shared directory anybody can
-// make a million.
+// maxUnread limits how many unreadable lock files List names. In a shared directory anybody can make a million.
 const maxUnread = 20
 
 // List implements driver.Store.
@@ -85,15 +84,15 @@ func (s *store) lockFiles(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// lookFile describes the name of a lock file, or returns nil if the name does
-// not begin with prefix or has neither holder nor waiter. A damaged file is an
-// error also then: nobody can have its name.
+// lookFile returns the state of the name of a lock file. It returns nil if the name does not begin with prefix, or
+// has neither holders nor waiters. If the file is damaged, lookFile returns an error in any case, as the name
+// cannot be granted.
 func (s *store) lookFile(enc, prefix string, taken map[string]int) (*driver.Info, error) {
 	name, known := decode(enc)
 	if !known {
 		st, err := s.read(enc)
 		if name = st.rec.Name; err != nil || encode(name) != enc {
-			return nil, nil // not ours, or its first record is being written
+			return nil, nil // another program's file, or its first record is being written
 		}
 	}
 	if !strings.HasPrefix(name, prefix) {
@@ -106,8 +105,8 @@ func (s *store) lookFile(enc, prefix string, taken map[string]int) (*driver.Info
 	return info, nil
 }
 
-// unreadError returns err, of one of the files of a name, as an error that hides no other name. Without
-// descriptors no file can be read.
+// unreadError returns err, which concerns a file of one name, as an error that does not stop List. If the process
+// has no file descriptors left, no file can be read, and the error stops List.
 func unreadError(name string, err error) error {
 	if errors.Is(err, syscall.EMFILE) {
 		return unavailable(err)
@@ -115,18 +114,18 @@ func unreadError(name string, err error) error {
 	return &driver.UnreadError{Name: name, Err: unavailable(err)}
 }
 
-// held describes the holder of a record.
+// held returns the holder in a record.
 func (r record) held() driver.Held {
 	h := r.Held
 	h.Orphan = r.Process.dead()
 	return h
 }
 
-// look describes a name.
+// look returns the state of a name.
 func (s *store) look(name string) (*driver.Info, error) { return s.lookAt(name, nil) }
 
-// lookAt describes a name. A record without presence belongs to a holder that
-// has crashed. If taken is not nil, it has the flocks of a moment ago, and spares a look at them for each name.
+// lookAt returns the state of a name. If there is a record but the FIFO is not open, the holder has crashed. taken
+// contains the flocks as they were a moment ago; if it is nil, lookAt reads them.
 func (s *store) lookAt(name string, taken map[string]int) (*driver.Info, error) {
 	enc := encode(name)
 	info := &driver.Info{Name: name, Holders: []driver.Held{}, Waiters: s.waiters(enc)}
@@ -156,9 +155,9 @@ func (s *store) lookAt(name string, taken map[string]int) (*driver.Info, error) 
 	return info, nil
 }
 
-// unknown returns who has the lock although neither record nor presence says so: another program that
-// took the flock, a holder whose record or FIFO somebody has deleted, or one who is about to write
-// it. The lease has no id then.
+// unknown returns the holder of a lock for which there is no record or no open FIFO. It may be another program
+// that took the flock, a holder whose record or FIFO somebody has deleted, or one that is about to write its
+// record. The lease then has no id.
 func (s *store) unknown(enc string, here bool, st state) []driver.Held {
 	pid := flocks()[lockKey(s.path(enc, lockSuffix))]
 	switch {
@@ -187,8 +186,8 @@ func (s *store) read(enc string) (state, error) {
 	return st, nil
 }
 
-// holding returns the holder of name whose lease has the given id. If there is
-// none the error is a *HeldError, or ErrReleased if nobody holds the name.
+// holding returns the holder of name whose lease has the given id. If there is none, the error is a *HeldError, or
+// ErrReleased if nobody holds the name.
 func (s *store) holding(name, lease string) (*driver.Held, error) {
 	info, err := s.look(name)
 	switch {

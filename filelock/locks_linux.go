@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flocks returns who has taken a flock of which file, as far as the kernel shows it: not that of
-// processes in a container beside ours, and not on file systems that stat(2) gives another number.
-// The key is as /proc/locks has it: device and inode. To try the flock would tell for certain, and would fail
-// another process that tries it in the same moment.
+// flocks returns the PID of the owner of each flock that the kernel shows, by device and inode as in /proc/locks.
+// The kernel hides the flocks of processes in other containers. On some file systems stat(2) has another device
+// number, so the keys do not match. Trying the flock would give a certain answer, but a process that tries it at
+// the same moment would fail.
 func flocks() map[string]int {
 	text, _ := os.ReadFile("/proc/locks")
 	taken := make(map[string]int)
 	for line := range strings.Lines(string(text)) {
-		// 1: FLOCK  ADVISORY  WRITE 812 08:01:1234 0 EOF; with "->" behind the number, one that waits.
+		// 1: FLOCK  ADVISORY  WRITE 812 08:01:1234 0 EOF; a lock that waits has "->" after the number.
 		f := strings.Fields(line)
 		if len(f) < 6 || f[1] != "FLOCK" {
 			continue
@@ -29,7 +29,7 @@ func flocks() map[string]int {
 	return taken
 }
 
-// lockKey returns the key of a file in flocks, or "" if there is none.
+// lockKey returns the key of a file in flocks, or "" if the file does not exist.
 func lockKey(path string) string {
 	var st unix.Stat_t
 	if ignoringEINTR(func() error { return unix.Lstat(path, &st) }) != nil {

@@ -10,19 +10,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// member is one of several holders of a name. It has a FIFO of its own in NAME.held,
-// named by its token, which does for it what NAME.fifo does for an exclusive holder:
-// a watcher sees the holder go, and a message in it asks the holder to let go.
-// Nothing else depends on it.
+// member is one of several holders of a name. It has a FIFO in NAME.held, named after its token. The FIFO does for
+// the member what NAME.fifo does for an exclusive holder: a watcher sees the holder go, and a message in it asks
+// the holder to release. Exclusion does not depend on it.
 type member struct {
 	place
 	slot *os.File // the flock of its slot; nil if it is shared
 }
 
-// seats is the directory of the members' FIFOs.
+// seats returns the directory with the members' FIFOs.
 func (s *store) seats(enc string) queue { return queue{s, s.path(enc, heldSuffix)} }
 
-// sitDown makes a member visible.
+// sitDown makes the FIFO that shows a member to others.
 func (h *hold) sitDown(enc string) error {
 	m := h.member
 	m.place = place{
@@ -41,7 +40,7 @@ func (h *hold) sitDown(enc string) error {
 
 func memberText(r record) string {
 	var text []byte
-	r.Name = "" // the directory's name has it
+	r.Name = "" // the name of the directory contains it
 	shorten(r.Holder, r.Why, func(h driver.Holder, why string) bool {
 		r.Holder, r.Why = h, why
 		text, _ = json.Marshal(r)
@@ -50,14 +49,15 @@ func memberText(r record) string {
 	return string(text)
 }
 
-// free gives the slot back.
+// free unlocks the slot.
 func (m *member) free() {
 	if m != nil && m.slot != nil {
 		unflock(m.slot)
 	}
 }
 
-// standUp ends a member. Where a child has the files it is the child's now.
+// standUp closes the slot's file and removes the FIFO's name. If a child has inherited the files, the FIFO stays
+// for the child.
 func (m *member) standUp(inherited bool) {
 	if m == nil {
 		return
@@ -70,7 +70,7 @@ func (m *member) standUp(inherited bool) {
 	}
 }
 
-// files appends what a child needs to have the slot.
+// files appends the slot's file, which a child needs to inherit the slot.
 func (m *member) files(files []*os.File) []*os.File {
 	if m == nil || m.slot == nil {
 		return files
@@ -78,16 +78,16 @@ func (m *member) files(files []*os.File) []*os.File {
 	return append(files, m.slot)
 }
 
-// sameFiles reports whether the slot's file still is in its place.
+// sameFiles reports whether the slot's file is still in its place.
 func (m *member) sameFiles() bool {
 	return m == nil || m.slot == nil || sameFile(m.slot, m.slot.Name())
 }
 
-// seat is a member as others see it.
+// seat is a member as other participants see it.
 type seat struct {
 	record
-	known bool   // the record could be read; a member that is leaving has none
-	path  string // of its FIFO
+	known bool   // the record was read; a member that is leaving has none
+	path  string // the path of the member's FIFO
 }
 
 // members returns the live members in the order of their tokens.
@@ -112,15 +112,15 @@ func (s *store) members(enc string) []seat {
 	return members
 }
 
-// inTheWay returns watches of those whose going may let req in, of which any
-// will do. There are none if nobody seems to be in the way.
+// inTheWay returns watches on holders that keep req out. req may fit as soon as any one of them goes. There are no
+// watches if nobody seems to be in the way.
 func (s *store) inTheWay(enc string, req *driver.Request) ([]*watch, error) {
 	w, err := openWatch(s.path(enc, fifoSuffix))
 	if w != nil || err != nil {
 		return []*watch{w}, err
 	}
 	members := s.members(enc)
-	// They are all of one kind. A member that is leaving does not tell which.
+	// All members are of one kind. A member that is leaving does not show which.
 	kind := slices.IndexFunc(members, func(m seat) bool { return m.known })
 	alike := kind < 0 || members[kind].Shared == req.Shared && members[kind].Slots == req.Slots
 	if alike && kind >= 0 && (req.Shared || len(members) < req.Slots) {
@@ -134,7 +134,7 @@ func (s *store) inTheWay(enc string, req *driver.Request) ([]*watch, error) {
 			return nil, err
 		}
 		switch {
-		case w == nil && alike: // it has just gone, and nobody would tell of that
+		case w == nil && alike: // m has just gone, so no watch would report it: try at once
 			closeAll(ws)
 			return nil, nil
 		case w == nil:
@@ -142,7 +142,7 @@ func (s *store) inTheWay(enc string, req *driver.Request) ([]*watch, error) {
 		}
 		ws = append(ws, w)
 		if !alike {
-			break // all have to go, so one after the other will do
+			break // all have to go, so watch one after the other
 		}
 	}
 	return ws, nil

@@ -9,18 +9,16 @@ import (
 )
 
 const (
-	// maxEncoded leaves room for a suffix and for a temporary file's prefix
-	// within the 255 bytes that file systems grant.
+	// maxEncoded leaves room for a suffix within the 255 bytes that a file name may have.
 	maxEncoded = 200
-	// maxPrefix is how much of a long name stays readable.
+	// maxPrefix is the length of the readable part of a long name.
 	maxPrefix = 100
-	// hashMark cannot occur in an escaped name: after % come hexadecimal digits.
+	// hashMark cannot occur in an escaped name, where hexadecimal digits follow each %.
 	hashMark = "%h"
 )
 
-// encode returns the file name, without suffix, for a lock's name. It is
-// injective also where the file system folds case or normalises Unicode, as it
-// consists of lower-case ASCII only.
+// encode returns the file name, without suffix, for a lock's name. Different names have different file names, even
+// if the file system folds case or normalises Unicode: a file name consists of lower-case ASCII only.
 func encode(name string) string {
 	var b strings.Builder
 	device := isDevice(name)
@@ -41,8 +39,8 @@ func encode(name string) string {
 	return cutEscape(b.String()[:maxPrefix]) + hashMark + hex.EncodeToString(sum[:])
 }
 
-// decode is the inverse of encode. It returns false for what encode never
-// returns, and for hashed names, whose records tell the name.
+// decode returns the lock's name for a file name. It returns false if encode cannot have made the file name, and
+// for a hashed name, which only the record in the file tells.
 func decode(enc string) (name string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(enc); i++ {
@@ -68,7 +66,7 @@ func plain(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
-// cutEscape drops an escape that was cut in two.
+// cutEscape removes an incomplete escape from the end of s.
 func cutEscape(s string) string {
 	if i := strings.LastIndexByte(s, '%'); i >= 0 && len(s)-i < 3 {
 		return s[:i]
@@ -76,9 +74,8 @@ func cutEscape(s string) string {
 	return s
 }
 
-// isDevice reports whether Windows takes a file of that name, with any
-// extension, for a device. Other spellings of these names contain bytes that
-// are escaped anyway.
+// isDevice reports whether Windows takes a file with that name, and any extension, for a device. Other spellings
+// of device names contain bytes that encode escapes.
 func isDevice(name string) bool {
 	stem, _, _ := strings.Cut(name, ".")
 	switch stem {

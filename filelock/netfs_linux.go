@@ -4,9 +4,8 @@ package filelock
 
 import "golang.org/x/sys/unix"
 
-// networkMagic has the numbers of statfs(2) for file systems that other
-// machines may have mounted too. FIFOs and, on most, flock work on one machine
-// only there.
+// networkMagic contains the statfs(2) numbers of file systems that several machines can mount. FIFOs, and on most
+// of them flock, work only within one machine.
 var networkMagic = map[uint32]string{
 	unix.NFS_SUPER_MAGIC:   "NFS",
 	unix.SMB_SUPER_MAGIC:   "SMB",
@@ -25,7 +24,7 @@ var networkMagic = map[uint32]string{
 	0x47504653:             "GPFS",
 }
 
-// networkFS returns the kind of network file system that dir is on, or "".
+// networkFS returns the kind of network file system that contains dir, or "".
 func networkFS(dir string) string {
 	var st unix.Statfs_t
 	if ignoringEINTR(func() error { return unix.Statfs(dir, &st) }) != nil {

@@ -19,24 +19,21 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Options are the settings of a client on a directory. The zero value is useful,
-// and a nil *Options is the same.
+// Options are the settings of a client on a directory. The zero value and a nil *Options are valid.
 type Options struct {
 	pawl.Options
 
-	// AllowShared accepts a directory that other users can write to, and makes files
-	// that they can use. They can then keep every lock for ever, and break a lock by
-	// deleting its file. The directory must exist: its owner decides who can use it.
-	// By default such a directory is an error.
+	// AllowShared accepts a directory to which other users can write, and makes files that they can use. Those
+	// users can keep every lock for ever, and can break a lock by deleting its file. The directory must exist: its
+	// owner decides who can use it. By default Open refuses such a directory.
 	AllowShared bool
 }
 
-// Open returns a client on the leases in dir, or in DefaultDir if dir is empty.
-// Open makes dir, for this user only, if it is missing and AllowShared is not
-// set. It does not make the directories above: a misspelt name would be another
-// store. For the same reason dir must not be relative. Open returns an error that
-// says what to do if the directory cannot be used, if other users can write to it
-// and AllowShared is not set, and the errors of pawl.New.
+// Open returns a client on the leases in dir, or in DefaultDir if dir is empty. If dir is missing and AllowShared
+// is not set, Open makes it, for this user only. Open does not make the directories above it, because a misspelt
+// name would be a different store. For the same reason dir must be absolute. Open returns an error that says what
+// to do if the directory cannot be used, or if other users can write to it and AllowShared is not set. It also
+// returns the errors of pawl.New.
 func Open(dir string, opts *Options) (*pawl.Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -48,8 +45,8 @@ func Open(dir string, opts *Options) (*pawl.Client, error) {
 	return pawl.New(d, &opts.Options)
 }
 
-// NewStore returns the wire of a client on dir, for callers that wrap it before they pass it
-// to pawl.New. It returns the errors of Open.
+// NewStore returns the store in dir, for programs that wrap the store before they pass it to pawl.New. It returns
+// the errors of Open.
 func NewStore(dir string, opts *Options) (driver.Store, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -83,8 +80,8 @@ func NewStore(dir string, opts *Options) (driver.Store, error) {
 	return &store{dir: dir, shared: opts.AllowShared}, nil
 }
 
-// makeDir makes a directory for this user alone. It does not make a shared one: the first user would shut out
-// all others, and again after each reboot that empties the directory above.
+// makeDir makes a directory for this user alone. It refuses to make a shared one: the first user would shut out
+// all others, again after each reboot that empties the directory above.
 func makeDir(dir string, shared bool) error {
 	_, err := os.Stat(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +93,7 @@ func makeDir(dir string, shared bool) error {
 	}
 	err = os.Mkdir(dir, 0o700)
 	switch parent := filepath.Dir(dir); {
-	case errors.Is(err, fs.ErrExist): // somebody else has been quicker
+	case errors.Is(err, fs.ErrExist): // another process was quicker
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("the directory %s does not exist, in which %s is to be made: if the name is right, type mkdir -p '%s'",
@@ -105,14 +102,12 @@ func makeDir(dir string, shared bool) error {
 	return err
 }
 
-// DefaultDir returns the directory that Open uses if it is given none, and makes
-// it: /tmp/pawl-UID, on Windows pawl in os.TempDir. It returns an error if it
-// cannot be made, or if what is there is not a directory of this user.
+// DefaultDir makes and returns the directory that Open uses if dir is empty: /tmp/pawl-UID, or on Windows pawl in
+// os.TempDir. It returns an error if it cannot make the directory, or if the path is not a directory of this user.
 //
-// It does not depend on the environment. A job of cron has no XDG_RUNTIME_DIR
-// and perhaps another TMPDIR than its user's sessions: in a directory named by
-// these it would not exclude them, and nobody would notice. Where /tmp is not
-// the same for all, as with PrivateTmp of systemd, name a directory.
+// The path does not depend on the environment. A cron job has no XDG_RUNTIME_DIR, and its TMPDIR may differ from
+// its user's sessions. With a path from these variables the job would not exclude the sessions, and nobody would
+// notice. If processes have different /tmp directories, as with PrivateTmp of systemd, pass a directory to Open.
 func DefaultDir() (string, error) { return defaultDir(tempDir()) }
 
 func defaultDir(temp string) (string, error) {
@@ -120,8 +115,7 @@ func defaultDir(temp string) (string, error) {
 	if uid := os.Geteuid(); uid >= 0 {
 		dir += "-" + strconv.Itoa(uid)
 	}
-	// Not MkdirAll, which would follow a symbolic link that somebody else has
-	// put into the temporary directory.
+	// MkdirAll would follow a symbolic link that somebody else has put into the temporary directory.
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return "", err
 	}
@@ -139,15 +133,15 @@ func tempDir() string {
 	return "/tmp"
 }
 
-var warned sync.Map // directories
+var warned sync.Map // the directories of which warnNetwork has warned
 
-// forOneUser reports whether nobody but the owner can write to a directory.
+// forOneUser reports whether only the owner can write to a directory.
 func forOneUser(dir string) bool {
 	fi, err := os.Stat(dir)
 	return err == nil && fi.Mode().Perm()&0o022 == 0
 }
 
-// warnNetwork tells once per process of a directory that is not on a local disk.
+// warnNetwork logs a warning, once per process, if a directory is on a network file system.
 func warnNetwork(dir string, log *slog.Logger) {
 	kind := networkFS(dir)
 	if kind == "" {
@@ -162,8 +156,8 @@ func warnNetwork(dir string, log *slog.Logger) {
 
 const tempPrefix = ".tmp-"
 
-// tempName returns an unused name beside path. File names end at 255 bytes, so
-// it does not contain path's own.
+// tempName returns an unused name in the directory of path. It does not contain the name of path, because file
+// names have at most 255 bytes.
 func tempName(path string) string {
 	return filepath.Join(filepath.Dir(path), tempPrefix+rand.Text())
 }

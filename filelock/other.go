@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// There is no queue: package pawl polls. Waiting for a FIFO to lose its last reader needs a poller that tells, and
-// kqueue does not (golang.org/issue/24164). Leases that are not exclusive, and asking for one, are built on the queue.
+// These systems have no queue, so package pawl polls. A queue needs a poller that reports when a FIFO loses its
+// last reader, and kqueue does not (golang.org/issue/24164). Shared leases, slots and Break need the queue.
 
 // Ask implements driver.Store.
 func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
@@ -62,17 +62,17 @@ type seat struct{ record }
 
 func (s *store) members(string) []seat { return nil }
 
-// flocks tells who has a flock, which nobody does here.
+// flocks returns nil: the owners of flocks are unknown here.
 func flocks() map[string]int { return nil }
 
 func lockKey(string) string { return "" }
 
 func program(int) string { return "" }
 
-// networkFS is known on Linux only.
+// networkFS returns "": the kind of file system is known on Linux only.
 func networkFS(string) string { return "" }
 
-// process identifies a process. It serves people only.
+// process identifies a process. It only informs people.
 type process struct {
 	PID int `json:"pid"`
 }
@@ -81,8 +81,8 @@ func self() process { return process{os.Getpid()} }
 
 func (p process) here() bool { return true }
 
-// dead reports whether p has certainly ended, which is not known here.
+// dead returns false: nobody knows here whether p has ended.
 func (p process) dead() bool { return false }
 
-// datasync returns when the content of f is on the disk.
+// datasync returns when the content of f is on disk.
 func datasync(f *os.File) error { return f.Sync() }

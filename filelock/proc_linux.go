@@ -14,12 +14,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// process identifies a process beyond the reuse of its id. It serves people
-// only; who holds what is a matter of open files.
+// process identifies a process even if its PID is used again. It only informs people; open files decide who holds
+// a lock.
 type process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start,omitempty"` // in ticks since boot
-	Space string `json:"space,omitempty"` // in which namespace PID counts
+	Space string `json:"space,omitempty"` // the PID namespace of PID
 }
 
 // self describes this process.
@@ -30,11 +30,11 @@ var self = sync.OnceValue(func() process {
 	return p
 })
 
-// here reports whether p counts in the namespace of this process.
+// here reports whether p is in the PID namespace of this process.
 func (p process) here() bool { return p.PID > 0 && p.Space != "" && p.Space == self().Space }
 
-// dead reports whether p has certainly ended. That /proc does not have it proves nothing: with
-// hidepid it hides the processes of other users.
+// dead reports whether p has certainly ended. A process that is missing in /proc may live: hidepid hides the
+// processes of other users.
 func (p process) dead() bool {
 	if !p.here() {
 		return false
@@ -46,7 +46,7 @@ func (p process) dead() bool {
 	return err == nil && (p.Start != 0 && start != p.Start || state == 'Z' || state == 'X')
 }
 
-// stopped reports whether p is stopped by a signal or a debugger, as far as can be seen.
+// stopped reports whether a signal or a debugger has stopped p, as far as this process can see.
 func (p process) stopped() bool {
 	if !p.here() {
 		return false
@@ -61,7 +61,7 @@ func procStat(pid int) (state byte, start uint64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	// The second field is the command in brackets and may contain anything.
+	// The second field is the command in parentheses. It may contain anything.
 	text := string(stat)
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(fields) < 20 {

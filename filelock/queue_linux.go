@@ -19,21 +19,21 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// queue is the directory of the tickets of one name. A ticket is a FIFO which
-// its waiter keeps open for reading; the queue is in the order of the names.
+// queue is the directory with the tickets of one name. A ticket is a FIFO that its waiter keeps open for reading.
+// The queue is sorted by the tickets' names.
 //
-// The queue is about order and waking only. If tickets are lost, or two waiters
-// are the head, order is lost: the flock excludes.
+// The queue only gives the order and wakes waiters. If tickets are lost, or two waiters are both the head, the
+// order is lost, but the flock still excludes.
 type queue struct {
 	store *store
 	dir   string
 }
 
-// ticket is what the name of a ticket's file says.
+// ticket is the name of a ticket's file.
 type ticket struct {
 	seq   uint64 // the time in nanoseconds, or one more than the last in the queue
 	pid   int
-	space string // in which pid counts
+	space string // the PID namespace of pid
 }
 
 func newTicket(seq uint64) ticket { return ticket{seq, os.Getpid(), driver.PIDSpace()} }
@@ -61,7 +61,7 @@ func (s *store) queue(enc string) queue { return queue{s, s.path(enc, queueSuffi
 
 func (q queue) path(t ticket) string { return filepath.Join(q.dir, t.file()) }
 
-// list returns the tickets in order, also of dead waiters.
+// list returns all tickets in order. Some may belong to dead waiters.
 func (q queue) list() ([]ticket, error) {
 	dir, err := q.store.openFile(q.dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +72,7 @@ func (q queue) list() ([]ticket, error) {
 	}
 	defer dir.Close()
 	files, err := dir.Readdirnames(-1)
-	if errors.Is(err, fs.ErrNotExist) { // removed since it was opened
+	if errors.Is(err, fs.ErrNotExist) { // the directory was removed after it was opened
 		return nil, nil
 	}
 	var tickets []ticket
@@ -87,7 +87,7 @@ func (q queue) list() ([]ticket, error) {
 	return tickets, err
 }
 
-// sweep removes what a waiter left that was killed while it made its ticket.
+// sweep removes a temporary file of a waiter that was killed while it made its ticket.
 func (q queue) sweep(file string) {
 	if !strings.HasPrefix(file, tempPrefix) {
 		return
@@ -102,7 +102,7 @@ func (q queue) sweep(file string) {
 	}
 }
 
-// alive reports whether t's waiter lives, and removes its ticket if not.
+// alive reports whether the waiter of t lives. If not, it removes the ticket.
 func (q queue) alive(t ticket) bool {
 	here, err := present(q.path(t))
 	if here || err != nil {
@@ -112,29 +112,28 @@ func (q queue) alive(t ticket) bool {
 	return false
 }
 
-// remove removes a ticket. In a sticky directory another user's has to stay.
+// remove removes a ticket. In a sticky directory it cannot remove a ticket of another user.
 func (q queue) remove(t ticket) {
 	path := q.path(t)
-	_ = unix.Unlink(path + whoSuffix) // first, so that it is never left alone
+	_ = unix.Unlink(path + whoSuffix) // first, so that it never stays without its ticket
 	_ = unix.Unlink(path)
 }
 
-// lined reports whether somebody stands in the queue that can take the lock. A
-// waiter that is stopped (with Ctrl-Z, say) keeps its place but does not keep
-// others from a free lock.
+// lined reports whether the queue has a waiter that can take the lock. A waiter that is stopped (for example with
+// Ctrl-Z) keeps its place, but does not keep others from a free lock.
 func (s *store) lined(enc string) bool {
 	q := s.queue(enc)
 	tickets, _ := q.list()
 	return slices.ContainsFunc(tickets, func(t ticket) bool { return q.alive(t) && !t.stopped() })
 }
 
-// place is a waiter's own place in the queue.
+// place is a waiter's place in the queue.
 type place struct {
 	queue
 	ticket
-	who     string   // what others are shown
-	fd      int      // keeps the ticket alive
-	watched []*watch // whose end makes the waiter look
+	who     string   // describes the waiter to others
+	fd      int      // the ticket's FIFO, open for reading
+	watched []*watch // when one of them ends, the waiter looks
 }
 
 // join puts a new ticket at the end of the queue.
@@ -151,8 +150,8 @@ func (s *store) join(req *driver.Request) (*place, error) {
 	return p, p.publish()
 }
 
-// publish makes the ticket's file. It gets its name only when it is open, so
-// that no other waiter takes it for a dead one's.
+// publish makes the ticket's file. The file gets its name after it is open, so that no other waiter takes it for a
+// dead waiter's ticket.
 func (p *place) publish() error {
 	var err error
 	for range 10 {
@@ -164,7 +163,7 @@ func (p *place) publish() error {
 		case err == nil:
 			return nil
 		case errors.Is(err, fs.ErrExist):
-			p.seq++ // another goroutine of this process was as quick
+			p.seq++ // another goroutine of this process has the same number
 		case !errors.Is(err, fs.ErrNotExist): // a cleaner has removed the directory
 			return err
 		}
@@ -182,7 +181,7 @@ func (p *place) mkdir() error {
 		return nil
 	}
 	if err == nil && p.store.shared {
-		err = os.Chmod(p.dir, mode) // whatever the umask is
+		err = os.Chmod(p.dir, mode) // undoes the umask
 	}
 	return err
 }
@@ -210,14 +209,13 @@ func (p *place) link() error {
 		unix.Close(p.fd)
 	}
 	p.fd = fd
-	// That this may fail harms nobody.
+	// An error does no harm: the link only describes the waiter.
 	_ = os.Symlink(p.who, p.queue.path(p.ticket)+whoSuffix)
 	return nil
 }
 
-// ahead returns a watch on the nearest waiter before p that can take the lock,
-// or nil if p is the head. Each waiter watches one other, so that when one
-// goes one wakes.
+// ahead returns a watch on the nearest waiter before p that can take the lock, or nil if p is the head. Each
+// waiter watches one other, so one waiter wakes when one goes.
 func (p *place) ahead() (*watch, error) {
 	tickets, err := p.list()
 	if err != nil {
@@ -225,7 +223,7 @@ func (p *place) ahead() (*watch, error) {
 	}
 	i, ok := slices.BinarySearchFunc(tickets, p.ticket, ticket.before)
 	if !ok {
-		// A cleaner has removed it. Those behind us do not see us: come back.
+		// A cleaner has removed the ticket, and the waiters behind do not see this one. Make it again.
 		if err := p.publish(); err != nil {
 			return nil, err
 		}

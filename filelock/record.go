@@ -15,54 +15,51 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The content of a lock file is three slots of one line of text each. Grants are
-// written to slots 0 and 1 by turns and made durable before they are
-// returned; slot 2 notes the release, or that a child has inherited the grant,
-// and is never waited for. It is a slot of its own because a release that
-// overwrote a grant without waiting for the disk could, in a power cut, leave no
-// slot with the largest token.
+// A lock file consists of three slots with one line of text each. Grants go to slots 0 and 1 in turn, and each is
+// on disk before it is returned. Slot 2 contains a note: the grant was released, or a child has inherited it.
+// Nobody waits until the note is on disk. So the note has a separate slot: if a release overwrote a grant and the
+// power failed, the file could be left without the largest token.
 //
-// A slot is one page, so that a crash of the machine tears it rarely; the
-// checksum tells when it has.
+// A slot is one page, so a crash of the machine rarely leaves half of it. The checksum shows if it has.
 const (
 	slotSize = 4096
 	noteSlot = 2
 	slots    = 3
 	magic    = "pawl1"
-	maxToken = 1<<53 - 1 // what JSON and Redis's numbers hold exactly
+	maxToken = 1<<53 - 1 // the largest integer that JSON and Redis represent exactly
 	maxLease = 256       // bytes of a lease's id
 	maxText  = 512       // bytes of each text about a holder
-	span     = 64        // tokens of a grant, see nextToken
+	span     = 64        // tokens that a grant has with its reserved ones; see nextToken
 )
 
-// record describes the latest grant. Nothing depends on its truth but the
-// token, which only the owner of the flock reads and writes.
+// record describes the latest grant. Only the token has to be right; only the owner of the flock reads and writes
+// it.
 type record struct {
 	Name string `json:"name"`
 	driver.Held
 	Process process `json:"process"`
 }
 
-// note says that the grant with that token has been released, or that a child
-// process has it, which will release it without a word.
+// note says that the grant with the token Released was released, or that a child process has the grant with the
+// token Inherited. The child's end releases that grant, without a note.
 type note struct {
 	Released  uint64 `json:"released,omitempty"`
 	Inherited uint64 `json:"inherited,omitempty"`
 }
 
-// state is what a lock file says.
+// state is the content of a lock file.
 type state struct {
-	rec      record // rec.Token is 0 if there has been no grant
-	slot     int    // that rec is in
-	last     uint64 // the largest token known; more than rec's if a slot is damaged
-	released bool   // by rec's holder
-	durable  bool   // rec is known to be on the disk
+	rec      record // the newest record; rec.Token is 0 before the first grant
+	slot     int    // the slot that contains rec
+	last     uint64 // the largest known token; larger than rec.Token if a slot is damaged
+	released bool   // the holder in rec has released its lease
+	durable  bool   // rec is known to be on disk
 }
 
 var errCorrupt = errors.New("the lock file is damaged, so the largest token is not known")
 
-// readState reads a lock file. The flock is not needed: a slot that is being
-// written fails its checksum, and the other one is not written then.
+// readState reads a lock file. It works without the flock: a slot that is being written fails its checksum, and
+// the other one is intact then.
 func readState(f io.ReaderAt) (state, error) {
 	buf := make([]byte, slots*slotSize)
 	if _, err := f.ReadAt(buf, 0); err != nil && err != io.EOF {
@@ -77,20 +74,19 @@ func readState(f io.ReaderAt) (state, error) {
 	}
 	var nt note
 	if decodeSlot(buf[noteSlot*slotSize:], &nt) {
-		// Only a holder writes it, and there is none before its grant is durable.
+		// Only a holder writes a note, and a lease has no holder before its grant is on disk.
 		st.released = nt.Released == uint64(st.rec.Token)
 		st.durable = st.released || nt.Inherited == uint64(st.rec.Token)
 	}
 	st.last = max(uint64(st.rec.Token), nt.Released, nt.Inherited)
-	// Zeros are what a crash leaves of the first record of all, which was not
-	// returned to anybody.
+	// A crash during the very first grant can leave zeros. That grant was not returned to anybody.
 	if st.last == 0 && len(bytes.Trim(buf, "\x00")) > 0 {
 		return st, errCorrupt
 	}
 	return st, nil
 }
 
-// decodeSlot reports whether a slot holds a whole line, which is then in v.
+// decodeSlot decodes a slot into v. It returns false if the slot does not contain a whole line.
 func decodeSlot(slot []byte, v any) bool {
 	const head = len(magic + " 01234567 ")
 	line, _, whole := bytes.Cut(slot, []byte("\n"))
@@ -102,7 +98,7 @@ func decodeSlot(slot []byte, v any) bool {
 	return err == nil && crc32.ChecksumIEEE(body) == uint32(sum) && json.Unmarshal(body, v) == nil
 }
 
-// encodeSlot returns v as a slot, or false if it is too long.
+// encodeSlot returns v as a slot. It returns false if v is too long.
 func encodeSlot(v any) ([]byte, bool) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
@@ -131,14 +127,14 @@ func encodeRecord(r record) (slot []byte) {
 	return slot
 }
 
-// shorten calls fits with texts that are shorter and shorter until it is content.
-// The name of a lock and the id of a lease fit everywhere, without any text.
+// shorten calls fits with shorter and shorter texts until it returns true. Without any text, a lock's name and a
+// lease's id always fit.
 func shorten(h driver.Holder, why string, fits func(driver.Holder, string) bool) {
 	for limit := maxText; ; limit /= 2 {
 		for _, s := range []*string{&h.Who, &h.User, &h.Host, &h.Command, &why} {
 			*s = truncate(*s, limit)
 		}
-		if len(h.Trace) > limit { // a part is of no use
+		if len(h.Trace) > limit { // a part of a trace is useless
 			h.Trace = ""
 		}
 		if fits(h, why) || limit == 0 {
@@ -158,15 +154,14 @@ func truncate(s string, n int) string {
 	return s[:n]
 }
 
-// nextToken returns the token of the grant after that with the token last: it follows the clock,
-// in microseconds, and is never smaller than last + 1. So tokens go on after the lock file was
-// deleted by a cleaner, or with the runtime directory when its user logs out, and after an old one
-// was restored from a backup. Nobody grants a million times a second.
+// nextToken returns the token of the grant that follows the token last: the clock in microseconds, but at least
+// last + 1. So tokens go on if a cleaner deletes the lock file, if the runtime directory disappears when its user
+// logs out, or if an old file is restored from a backup. No lock is granted a million times a second.
 //
-// A grant whose token divides by span has the tokens up to the next one that does, too. It
-// gets such a token only if all of these are in the past by that clock, so that reserved tokens
-// take nothing from what a new file begins at. The first grant of a file has none: the file
-// that was deleted may have had the tokens around the present time.
+// If a token is a multiple of span, the tokens up to the next multiple are reserved for the same grant. A grant
+// gets such a token only if all of its reserved tokens are in the past by the clock, so that a new file never
+// begins among them. The first grant of a file has none reserved: the previous file may have had the tokens around
+// the present time.
 func nextToken(last uint64, micros int64) (uint64, error) {
 	now := uint64(min(max(micros, 1), maxToken-3*span))
 	switch {
@@ -187,7 +182,7 @@ func nextToken(last uint64, micros int64) (uint64, error) {
 	return next, nil
 }
 
-// reservedAfter returns how many tokens after it the grant with that token has.
+// reservedAfter returns the number of tokens that are reserved for the grant with that token.
 func reservedAfter(token uint64) uint64 {
 	if token%span == 0 {
 		return span - 1

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// store is one participant. All that participants share is in the directory.
+// store is one participant. The participants of a directory share only the files in it.
 type store struct {
 	driver.Basic
 	dir    string
@@ -24,9 +24,9 @@ type store struct {
 	tell   func(driver.Event)
 }
 
-// leases has what this process has open for each lease, a *hold or, while it waits, its *place. Nobody else may
-// have a reference to a hold that lasts as long as the process, and its files must not be closed by their
-// finalizers.
+// leases contains a *hold for each lease that this process holds, or a *place while the lease waits. A hold may
+// last as long as the process, even if nothing else refers to it. The map keeps the finalizers from closing its
+// files.
 var leases sync.Map // by key
 
 type key struct {
@@ -40,15 +40,14 @@ func (s *store) held(lease string) *hold {
 	return h
 }
 
-// lookEvery bounds what it costs when a waiter is not woken because the one before it was stopped, and after which
-// time a holder finds out that its lock file was deleted. Tests make it shorter.
+// lookEvery is how often a waiter looks without being woken, in case the waiter before it was stopped, and how
+// often a holder checks that its lock file is there. Tests make it shorter.
 var lookEvery = 3 * time.Second
 
 // Caps implements driver.Store.
 //
-// SurvivesRestart: what restarts is the machine. It ends the processes and
-// thereby the leases, so none is forgotten, and tokens go on: from the file,
-// or from the clock if the directory was lost with the restart.
+// SurvivesRestart is about the machine, as there is no server. A restart ends the processes and their leases, so
+// the store forgets none. Tokens go on from the file, or from the clock if the restart has emptied the directory.
 func (s *store) Caps() driver.Caps {
 	const linux = runtime.GOOS == "linux"
 	return driver.Caps{
@@ -60,22 +59,22 @@ func (s *store) Caps() driver.Caps {
 // Listen implements driver.Store.
 func (s *store) Listen(f func(driver.Event)) { s.tell = f }
 
-// Suffixes of the files of one name.
+// Suffixes of the files of one name. pawl deletes none of the files with a flock.
 const (
-	lockSuffix  = ".lock"  // the flock and the records; never deleted by us
-	gateSuffix  = ".gate"  // the flock taken to join others; never deleted by us
-	slotSuffix  = ".slot"  // and a number: the flock of one slot; never deleted by us
-	fifoSuffix  = ".fifo"  // open for reading as long as somebody holds the lock alone
-	heldSuffix  = ".held"  // directory of the FIFOs of those who hold it together
-	queueSuffix = ".queue" // directory of the waiters' tickets
+	lockSuffix  = ".lock"  // the flock and the records
+	gateSuffix  = ".gate"  // the flock under which holders join others
+	slotSuffix  = ".slot"  // and a number: the flock of one slot
+	fifoSuffix  = ".fifo"  // an exclusive holder has it open for reading
+	heldSuffix  = ".held"  // directory with a FIFO for each holder of a shared lease or slot
+	queueSuffix = ".queue" // directory with the waiters' tickets
 )
 
-// errBusy says that somebody else has the flock, or comes before us.
+// errBusy says that another process or lease has the flock, or that waiters come first.
 var errBusy = errors.New("busy")
 
 func (s *store) path(enc, suffix string) string { return filepath.Join(s.dir, enc+suffix) }
 
-// try asks for a lease that is not in the queue. Its error is errBusy if the name is not free.
+// try asks for a lease that is not in the queue. It returns errBusy if the name is not free.
 func (s *store) try(ctx context.Context, req *driver.Request) (*hold, error) {
 	switch h := s.held(req.Lease); {
 	case ctx.Err() != nil:
@@ -84,7 +83,7 @@ func (s *store) try(ctx context.Context, req *driver.Request) (*hold, error) {
 		return nil, fmt.Errorf("filelock: lease id has %d bytes: use at most %d", len(req.Lease), maxLease)
 	case h != nil && !h.recalled(): // the request is repeated
 		return h, nil
-	case h != nil: // it was asked for back before its client knew that it had the name
+	case h != nil: // somebody has broken the lease before its client knew of the grant
 		_, _ = s.End(ctx, driver.Ref{Lease: req.Lease}, driver.End{})
 	}
 	return s.attempt(ctx, req, false)
@@ -94,7 +93,7 @@ func (s *store) try(ctx context.Context, req *driver.Request) (*hold, error) {
 func (s *store) refuse(req *driver.Request) (driver.Answer, error) {
 	info, err := s.look(req.Name)
 	if err != nil {
-		return driver.Answer{Rank: 1}, nil // the answer is that it is held; who holds it is a courtesy
+		return driver.Answer{Rank: 1}, nil // the answer is that the name is held; the holders are optional
 	}
 	for _, h := range info.Holders {
 		if req.Slots > 0 && h.Slots > 0 && h.Slots != req.Slots {
@@ -107,10 +106,9 @@ func (s *store) refuse(req *driver.Request) (driver.Answer, error) {
 // failed returns err as the failure of a request that has changed nothing.
 func failed(err error) error { return &driver.Failure{Err: err, Lasting: true} }
 
-// attempt tries once to become a holder. Only the head of the queue may
-// do so while the queue has live tickets. The others look before they lock, so
-// that they do not get into the head's way, and once more after it, because
-// somebody may have joined in between.
+// attempt tries once to make req a holder. While the queue has live tickets, only its head may try. Other callers
+// look at the queue before they lock, so that they do not get in the head's way, and once more afterwards, because
+// a waiter may have joined in between.
 func (s *store) attempt(ctx context.Context, req *driver.Request, head bool) (*hold, error) {
 	if req.Shared || req.Slots > 0 {
 		return s.attemptTogether(ctx, req, head)
@@ -136,10 +134,9 @@ func (s *store) attempt(ctx context.Context, req *driver.Request, head bool) (*h
 	return h.known(), nil
 }
 
-// begin makes the owner of the flock a holder. The flock comes first and the
-// presence after it, so that presence means a holder and nobody else; and both
-// come before the record, so that a record never describes somebody who
-// seems to be absent.
+// begin makes the owner of the flock a holder. The FIFO is opened after the flock is taken, so that an open FIFO
+// proves a holder. The record is written last, so that a record never describes a lease whose holder seems to be
+// gone.
 func (h *hold) begin(enc string, req *driver.Request) error {
 	if err := h.read(); err != nil {
 		return err
@@ -150,9 +147,8 @@ func (h *hold) begin(enc string, req *driver.Request) error {
 	return h.write(req)
 }
 
-// lock opens a lock file and takes its flock, alone or in common. A file that
-// was deleted or replaced in the meantime excludes nobody, so the name must still
-// lead to the file that we have locked.
+// lock opens a lock file and takes its flock, exclusively or shared. If the file was deleted or replaced in the
+// meantime, its flock excludes nobody. So lock checks that the path still leads to the locked file.
 func (s *store) lock(path string, take func(*os.File) (bool, error)) (*os.File, error) {
 	for range 10 {
 		f, err := s.open(path)
@@ -174,12 +170,11 @@ func (s *store) lock(path string, take func(*os.File) (bool, error)) (*os.File, 
 	return nil, unavailable(fmt.Errorf("%s: somebody keeps deleting it: %w", path, fs.ErrNotExist))
 }
 
-// tryFlock is a variable so that a test can get in before it.
+// tryFlock is a variable so that a test can run code before the flock is taken.
 var tryFlock = flock
 
-// open opens a lock file, and makes it if need be. In a shared directory it is
-// opened without O_CREAT first: Linux forbids that flag on another user's
-// file in a sticky directory.
+// open opens a lock file, and makes it if it is missing. In a shared directory open first tries without O_CREAT:
+// Linux refuses that flag for another user's file in a sticky directory.
 func (s *store) open(path string) (*os.File, error) {
 	if !s.shared {
 		return s.openFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -195,9 +190,8 @@ func (s *store) open(path string) (*os.File, error) {
 	return s.openFile(path, os.O_RDWR, 0)
 }
 
-// install makes a file under another name and links it to path when it is
-// complete, with the mode that everybody needs whatever the umask is. A file
-// that is there already stays.
+// install makes a file under a temporary name and links it to path when it is complete. The file has the mode that
+// all users need, whatever the umask is. A file that exists at path stays.
 func (s *store) install(path string, create func(tmp string) error) error {
 	tmp := tempName(path)
 	defer os.Remove(tmp)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// There is no flock here. NewStore says so.
+// These systems have no flock. NewStore returns an error.
 
 func (*store) openFile(string, int, uint32) (*os.File, error) { return nil, errors.ErrUnsupported }
 

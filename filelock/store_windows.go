@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// On Windows a lock forbids others to read what it covers. Both locks are of one
-// byte far beyond the content, so that everybody can read the records.
+// On Windows a locked range cannot be read by others. So both locks are one byte each, far beyond the content, and
+// everybody can read the records.
 const (
-	lockByte     = 1 << 30   // the exclusion
-	presenceByte = 1<<30 + 1 // held as well; lookers try this one, so that they never seem to be holders
+	lockByte     = 1 << 30   // its lock excludes
+	presenceByte = 1<<30 + 1 // a holder locks it, too; observers try this byte, so that they never take lockByte
 )
 
 func (*store) openFile(path string, flags int, perm uint32) (*os.File, error) {
@@ -49,7 +49,7 @@ func control(file *os.File, f func(windows.Handle) error) error {
 	return err
 }
 
-// flock takes the lock of f and reports whether it is ours.
+// flock takes the lock of f and reports whether it has it.
 func flock(f *os.File) (bool, error) {
 	return lockRange(f, lockByte, windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY)
 }
@@ -59,7 +59,7 @@ func unflock(f *os.File) {
 	unlockRange(f, lockByte)
 }
 
-// announce makes the hold visible. It waits for those who look at this moment.
+// announce makes the hold visible. It waits for observers that have locked the byte at this moment.
 func (h *hold) announce(string) error {
 	_, err := lockRange(h.lock, presenceByte, windows.LOCKFILE_EXCLUSIVE_LOCK)
 	return err
@@ -82,8 +82,8 @@ func (s *store) present(enc string) (bool, error) {
 	return !free, err
 }
 
-// checkDir returns an error unless dir is a directory. Its access control
-// list says who may write to it.
+// checkDir returns an error unless dir is a directory. The directory's access control list says who may write to
+// it.
 func checkDir(dir string, _ bool) error {
 	fi, err := os.Stat(dir)
 	if err == nil && !fi.IsDir() {
@@ -97,7 +97,7 @@ func ownDir(dir string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// unavailable returns err as ErrUnavailable, with what to do about it.
+// unavailable returns err as ErrUnavailable, with advice.
 func unavailable(err error) error {
 	hint := ""
 	if errors.Is(err, errCorrupt) {

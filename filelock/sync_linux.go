@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datasync returns when the content of f is on the disk. The time of the change
-// need not be.
+// datasync returns when the content of f is on disk. It does not wait for the time of the change.
 func datasync(f *os.File) error {
 	return os.NewSyscallError("fdatasync", control(f, fdatasync))
 }

@@ -15,25 +15,23 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Leases that are held together, shared ones and slots, hold the flock of
-// NAME.lock in common (LOCK_SH), so that they and exclusive ones keep each other
-// out by the kernel's doing. One of n slots holds NAME.slotI besides, for itself,
-// with I below n: so there are never more than n.
+// Leases that are held together, shared ones and slots, have a shared flock (LOCK_SH) on NAME.lock. So the kernel
+// makes them and exclusive leases exclude each other. One of n slots also has an exclusive flock on NAME.slotI,
+// with I below n, so there are never more than n.
 //
-// A lease joins with the flock of NAME.gate, one at a time. That makes the writing
-// of records safe, and it settles the kind. If the lease gets NAME.lock for itself
-// (LOCK_EX) for a moment, it is alone and may begin any kind. If it gets the lock
-// only in common, it joins others, which are all of the kind of the newest record:
-// each had to be of that kind to join.
+// A lease joins under the flock of NAME.gate, one at a time. The gate makes it safe to write records, and decides
+// the kind. If the lease gets NAME.lock exclusively (LOCK_EX) for a moment, it is alone and may begin any kind. If
+// it gets only the shared flock, it joins others. They are all of the kind in the newest record, because each of
+// them had to be of that kind to join.
 //
-// An exclusive lease needs no gate: it has NAME.lock for itself or not at all.
+// An exclusive lease needs no gate: it has an exclusive flock on NAME.lock or none.
 
-// maxGate bounds how long somebody waits at the gate. Within it is as much as a
-// write to the disk; it takes longer only if the process in it was stopped.
+// maxGate limits the time that a lease waits at the gate. Joining takes about as long as a write to the disk. It
+// takes longer only if the process that joins was stopped.
 const maxGate = 10 * time.Second
 
-// gate waits until no other lease is joining. The caller calls leave to let in the
-// next one. The error is errBusy if the wait takes too long.
+// gate waits until no other lease is joining. The caller calls leave to let in the next one. gate returns errBusy
+// if it waits too long.
 func (s *store) gate(ctx context.Context, enc string) (leave func(), err error) {
 	pause, end := 100*time.Microsecond, driver.Now().Add(maxGate)
 	for {
@@ -53,7 +51,7 @@ func (s *store) gate(ctx context.Context, enc string) (leave func(), err error) 
 	}
 }
 
-// attemptTogether is attempt for a lease that is not exclusive.
+// attemptTogether does what attempt does, for a shared lease or a slot.
 func (s *store) attemptTogether(ctx context.Context, req *driver.Request, head bool) (*hold, error) {
 	enc := encode(req.Name)
 	if !head && s.lined(enc) {
@@ -89,8 +87,7 @@ func (s *store) attemptTogether(ctx context.Context, req *driver.Request, head b
 	return h.known(), nil
 }
 
-// enter makes the owner of the flock, in common or alone, one of those who hold
-// together.
+// enter makes the owner of the flock one of the holders. alone says that the flock is exclusive.
 func (h *hold) enter(enc string, req *driver.Request, alone bool) (err error) {
 	if err := h.read(); err != nil {
 		return err
@@ -112,7 +109,7 @@ func (h *hold) enter(enc string, req *driver.Request, alone bool) (err error) {
 	if err := h.sitDown(enc); err != nil || !alone {
 		return err
 	}
-	// Nobody else can join in between; an exclusive lease can take it away.
+	// The gate keeps others from joining in between, but an exclusive lease can take the flock.
 	ok, err := flockShared(h.lock)
 	if err == nil && !ok {
 		err = errBusy
@@ -120,11 +117,10 @@ func (h *hold) enter(enc string, req *driver.Request, alone bool) (err error) {
 	return err
 }
 
-// admits returns nil if req may join those who hold the name in common, of whom
-// r is the newest record.
+// admits returns nil if req may join the present holders, of which r is the newest record.
 func (r record) admits(req *driver.Request) error {
 	switch {
-	case req.Shared && r.Slots == 0: // without a record of readers it is flock(1) -s, a reader too
+	case req.Shared && r.Slots == 0: // if r is not a reader's, flock(1) -s has the flock, a reader, too
 		return nil
 	case req.Slots > 0 && r.Slots == req.Slots:
 		return nil
@@ -134,7 +130,7 @@ func (r record) admits(req *driver.Request) error {
 	return errBusy
 }
 
-// takeSlot takes one of n slots for itself.
+// takeSlot takes the flock of one of n slots.
 func (s *store) takeSlot(enc string, n int) (*os.File, error) {
 	for i := range n {
 		f, err := s.lock(s.path(enc, fmt.Sprint(slotSuffix, i)), tryFlock)
@@ -145,8 +141,8 @@ func (s *store) takeSlot(enc string, n int) (*os.File, error) {
 	return nil, errBusy
 }
 
-// flockShared takes the lock of f in common with others, or turns one that f has
-// for itself into that, and reports whether it is ours.
+// flockShared takes a shared flock of f, or turns an exclusive one into a shared one. It reports whether f has the
+// flock.
 func flockShared(f *os.File) (bool, error) {
 	err := control(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -24,15 +24,14 @@ func openByURL(_ context.Context, text string, opts *pawl.Options) (driver.Store
 	return NewStore(dir, &Options{Options: *opts, AllowShared: shared})
 }
 
-// ParseURL returns the directory that a URL leads to, for Open, and whether
-// Options.AllowShared is to be set. The URL is one of
+// ParseURL returns the directory of a URL, for Open, and whether to set Options.AllowShared. The URL has one of
+// these forms:
 //
 //	file:                         DefaultDir, which is made if it is missing
 //	file:///directory
 //	file:///directory?shared=true
 //
-// The directory must not be relative: it would be another store in each working
-// directory.
+// The directory must be absolute. A relative one would be a different store in each working directory.
 func ParseURL(text string) (dir string, shared bool, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "file" {
@@ -57,7 +56,7 @@ func ParseURL(text string) (dir string, shared bool, err error) {
 	return dir, false, err
 }
 
-// pathOf returns the directory that a URL names, or "".
+// pathOf returns the directory in a URL, or "" if there is none.
 func pathOf(u *url.URL) (string, error) {
 	dir, err := url.PathUnescape(u.Opaque)
 	if u.Opaque == "" {

@@ -13,16 +13,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// whoSuffix ends the name of a symbolic link beside a ticket. The link leads
-// nowhere: its target is a text that says who waits. A link appears whole, needs no open
-// file, and is read with one call, as Emacs found for its locks.
+// whoSuffix ends the name of a symbolic link beside a ticket. The target of the link is not a path, but a text
+// that describes the waiter. A link appears whole, needs no open file, and is read with one call. Emacs does the
+// same for its locks.
 const whoSuffix = ".who"
 
-// maxTarget is below the 4095 bytes that Linux grants to a link's target.
+// maxTarget is below the 4095 bytes that a link's target may have on Linux.
 const maxTarget = 4000
 
-// waiterText is what others are shown of a waiter. It leaves out leases that it holds rather
-// than cut their names.
+// waiterText returns the text that describes a waiter to others. If the text is too long, it leaves out some of
+// the leases that the waiter holds; it does not shorten their names.
 func waiterText(req *driver.Request) string {
 	var text []byte
 	for holds := req.Holds; ; holds = holds[1:] {
@@ -36,7 +36,7 @@ func waiterText(req *driver.Request) string {
 	}
 }
 
-// waiters describes the live waiters in order.
+// waiters returns the live waiters in order.
 func (s *store) waiters(enc string) []driver.Waiter {
 	q := s.queue(enc)
 	tickets, _ := q.list()

@@ -10,15 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch is the writing end of a FIFO. As long as the FIFO has a reader, that
-// reader is alive: holders and waiters keep theirs open for that purpose, and
-// the kernel closes it when they end in whatever way.
+// watch is the writing end of a FIFO. Holders and waiters keep the reading end open, and the kernel closes it when
+// they end, for whatever reason. So while the FIFO has a reader, that holder or waiter is alive.
 type watch struct {
 	f  *os.File
-	of ticket // of the waiter that is watched, if it is one
+	of ticket // of the watched waiter; empty for a holder
 }
 
-// openWatch returns nil if the FIFO at path has no reader, or does not exist.
+// openWatch returns a watch on the FIFO at path, or nil if the FIFO has no reader or does not exist.
 func openWatch(path string) (*watch, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	switch {
@@ -35,15 +34,15 @@ func openWatch(path string) (*watch, error) {
 
 func (w *watch) close() { w.f.Close() }
 
-// whenGone calls f when the last reader has closed the FIFO, unless w is closed before. The goroutine that waits is
-// parked in the runtime's poller: it takes neither a thread nor time.
+// whenGone calls f when the last reader has closed the FIFO, unless w is closed before. The waiting goroutine is
+// parked in the runtime's poller: it takes neither a thread nor CPU time.
 //
-// The poller tells of edges, so the condition is asked again after each. If
-// another reader has come meanwhile, somebody is there, and it waits on.
+// The poller reports edges, so whenGone checks the condition after each one. If a new reader has come in the
+// meantime, it goes on waiting.
 func (w *watch) whenGone(f func()) {
 	conn, err := w.f.SyscallConn()
 	if err != nil {
-		return // it is closed
+		return // w is closed
 	}
 	go func() {
 		if conn.Write(func(fd uintptr) bool { return unread(int(fd)) }) == nil {
@@ -52,7 +51,7 @@ func (w *watch) whenGone(f func()) {
 	}()
 }
 
-// unread reports whether the FIFO has no reader any more.
+// unread reports whether the FIFO has lost its last reader.
 func unread(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	err := ignoringEINTR(func() error {
