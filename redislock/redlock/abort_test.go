@@ -229,3 +229,34 @@ func TestAbortAfterOneLost(t *testing.T) {
 		t.Errorf("Abort = %v, after %v; want it to wait until leases of the new nodes have ended", err, driver.Now().Sub(began))
 	}
 }
+
+// TestAbortOfAnotherChange: an operator repeats the command of the change before the one that is under way, of which a node that was
+// down still knows, or names other new nodes.
+func TestAbortOfAnotherChange(t *testing.T) {
+	t.Parallel()
+	r := startRecorded(t)
+	next := entry{set: newSet(2, []string{"x", "y", "z"}), addrs: []string{"x:1", "y:1", "z:1"}}
+	change := r.change(r.abc, r.abd)
+	refused := func(what string) {
+		t.Helper()
+		for name, f := range map[string]func(context.Context) error{"Abort": change.Abort, "Run": change.Run} {
+			if err := f(t.Context()); !errors.Is(err, ErrOtherChange) || !strings.Contains(err.Error(), "y:1") {
+				t.Errorf("%s: %s = %v; want ErrOtherChange, and its nodes", what, name, err)
+			}
+		}
+		for i := range 4 {
+			if e := r.now(i); e.founded() && e.mark != "mark" {
+				t.Errorf("%s: node %d has recorded %q; want what it had", what, i, e.raw)
+			}
+		}
+	}
+	for i := range 3 {
+		r.closed(i, r.abc, 1, next)
+	}
+	refused("other new nodes")
+	r.closed(2, r.abc, 1, r.abd)
+	for _, i := range []int{0, 1, 3} {
+		r.closed(i, r.abd, 2, next)
+	}
+	refused("the change before")
+}

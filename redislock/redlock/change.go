@@ -43,7 +43,7 @@ type Change struct {
 	Options  *Options // for both
 	// Say is called with each step, in words. It may be nil.
 	Say func(string)
-	// Force makes Abort open the old nodes even if too few of the new ones answer. Nobody else may
+	// Force makes Abort open the old nodes even if too few of the new ones answer, or some are closed for others. Nobody else may
 	// change the nodes at the same time. By default Abort returns an error then.
 	Force bool
 

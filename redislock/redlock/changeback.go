@@ -61,8 +61,17 @@ func (c *change) closeBack(ctx context.Context, latest entry) error {
 		return errors.New("the new nodes are open already: to go back, change from the new ones to the old")
 	}
 	ahead := c.ahead()
-	over := func(e entry) bool { return e.gen <= latest.gen && (e.state == isOpen || !e.next.equal(back)) }
+	ours := func(set nodeSet) bool { return set.equal(back) || c.is(set, c.to, c.quor[1]) || c.Force }
+	if err := c.another(ours); err != nil {
+		return err
+	}
+	over := func(e entry) bool {
+		return e.state == isOpen && e.gen <= latest.gen || e.state == isClosed && e.gen <= c.now.gen && !e.next.equal(back)
+	}
 	before := c.mark(ctx, back, over)
+	if err := c.another(ours); err != nil {
+		return err
+	}
 	for _, a := range ahead {
 		if before[a] == "" && !c.Force {
 			return fmt.Errorf("%w: %s serves the new set, and has to know that the change is taken back: run it again. If it will not come back, and nobody else is changing the nodes: --force",

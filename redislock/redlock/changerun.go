@@ -74,8 +74,14 @@ func (c *change) check() error {
 	if !c.is(c.now.set, c.from, c.quor[0]) {
 		return fmt.Errorf("the store's nodes are %s, with a quorum of %d: name these as the old ones", strings.Join(c.now.addrs, ", "), c.now.set.quorum)
 	}
+	return c.another(c.next.equal)
+}
+
+// another returns an error if a node is closed for a set that is not ours, or for a change that began after ours was done: the node
+// was closed in a later generation.
+func (c *change) another(ours func(nodeSet) bool) error {
 	for a, e := range c.seen {
-		if e.state == isClosed && e.store == c.now.store && e.gen == c.now.gen && !e.next.equal(c.next) {
+		if e.state == isClosed && e.store == c.now.store && (e.gen > c.now.gen || e.gen == c.now.gen && !ours(e.next)) {
 			return c.other(a, e)
 		}
 	}
@@ -171,10 +177,8 @@ func (c *change) wait(ctx context.Context, why string) error {
 
 // closed returns an error unless all new nodes and a quorum of the old ones have marks of this change, and no node has a mark of another.
 func (c *change) closed(marks map[string]string) error {
-	for a, e := range c.seen {
-		if e.state == isClosed && marks[a] == "" && e.store == c.now.store && e.gen == c.now.gen {
-			return c.other(a, e)
-		}
+	if err := c.another(c.next.equal); err != nil {
+		return err
 	}
 	if n := unchanged(c.to, marks, marks); n < len(c.to) {
 		return fmt.Errorf("%w: %d of the %d new nodes are closed, and all have to be: %s; run it again, or take it back with --abort", driver.ErrUnavailable, n, len(c.to), c.unheard(c.to))
