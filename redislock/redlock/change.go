@@ -21,20 +21,20 @@ import (
 
 // A change of the nodes closes the old set, waits, and opens the new one:
 //
-//  1. All new nodes and a quorum of the old ones are closed: they grant and renew nothing.
-//     The record of each gets a mark, which no other closing has, and says what follows.
-//  2. Leases of the old set end within MaxTTL.
+//  1. It closes all new nodes and a quorum of the old ones: they grant and renew nothing.
+//     The record of each closed node names the next set, and has a mark that is unique to
+//     this closing.
+//  2. It waits for MaxTTL. The leases of the old set end.
 //  3. If a quorum of the old nodes has kept its marks, no lease was renewed meanwhile. Each
-//     new node whose mark is the one that was seen before the wait gets the new set, as the
-//     next generation.
+//     new node that is closed for the new set gets this set, as the next generation.
 //
-// A node that loses its data loses its mark: it is closed again, and the wait begins anew
-// unless enough others have kept theirs. The operator may stand still between any two
-// requests: nothing is written but in the place of what was seen. Taking a change back
-// replaces the marks, in so many nodes that no quorum of the new set can open, before it
-// opens the old set again.
+// A node that loses its data loses its mark. The operator closes it again, and waits anew
+// unless a quorum of the old nodes has kept its marks. The operator may stop between any two
+// requests, for any time: a write replaces a record only if it is still the record that the
+// operator has read. Abort first replaces the marks at so many nodes that no quorum of the
+// new set can open. Then it opens the old set again.
 
-// ErrOtherChange says that another operator changes the nodes. Run and Abort return it.
+// ErrOtherChange says that another operator is changing the nodes. Run and Abort return it.
 var ErrOtherChange = errors.New("another change of the nodes is under way")
 
 // Change is a change of the nodes of a store. One operator at a time makes it.
@@ -43,15 +43,16 @@ type Change struct {
 	Options  *Options // for both
 	// Say is called with each step, in words. It may be nil.
 	Say func(string)
-	// Force makes Abort open the old nodes even if too few of the new ones answer, or some are closed for others. Nobody else may
-	// change the nodes at the same time. By default Abort returns an error then.
+	// Force makes Abort open the old nodes even if too few of the new ones answer, or if nodes are closed
+	// for another change. By default Abort returns an error then. Set Force only if nobody else is changing
+	// the nodes.
 	Force bool
 
-	killed func() bool // of tests that end the operator before a write
+	killed func() bool // for tests that end the operator before a write
 }
 
-// Run changes the nodes. It takes MaxTTL, for which nothing is granted or renewed. If it fails or is
-// interrupted, run it again, or undo it with Abort.
+// Run changes the nodes. It takes about MaxTTL; meanwhile the nodes grant and renew nothing. If Run
+// fails or is interrupted, run it again, or undo it with Abort.
 func (c Change) Run(ctx context.Context) error { return c.with(ctx, (*change).run) }
 
 // Abort undoes a change that has not opened the new nodes.
@@ -69,7 +70,7 @@ func (c Change) with(ctx context.Context, f func(*change, context.Context) error
 	return nil
 }
 
-// change is what an operator knows.
+// change is a Change, and what its operator knows about the nodes.
 type change struct {
 	Change
 	by    string
@@ -77,12 +78,12 @@ type change struct {
 	nodes map[string]*redisNode // by address
 	from  []string              // addresses
 	to    []string
-	quor  [2]int // of from and to
+	quor  [2]int // the quorums of from and to
 
-	seen map[string]entry // by address
-	errs map[string]error
-	now  entry // what the old nodes serve: the latest generation
-	next nodeSet
+	seen map[string]entry // what the nodes have recorded, by address
+	errs map[string]error // why nodes have not answered, by address
+	now  entry            // what the old nodes serve: the latest generation
+	next nodeSet          // the new set
 }
 
 func newChange(ctx context.Context, conf Change) (*change, error) {
@@ -137,7 +138,7 @@ func (c *change) close() {
 	}
 }
 
-// each calls f for all nodes at once, and keeps what they have recorded after it, or the error.
+// each calls f for all nodes at once. It keeps the entries that f returns in seen, and the errors in errs.
 func (c *change) each(ctx context.Context, f func(ctx context.Context, addr string, n *redisNode) (entry, error)) {
 	ctx, cancel := context.WithTimeout(ctx, 2*lookTimeout)
 	defer cancel()
@@ -158,7 +159,7 @@ func (c *change) each(ctx context.Context, f func(ctx context.Context, addr stri
 	c.seen, c.errs = seen, errs
 }
 
-// put records an entry at a node that has what was seen there.
+// put records next at a node, if the node still has was. It returns what the node has after that.
 func (c *change) put(ctx context.Context, n *redisNode, was, next entry) (entry, error) {
 	if c.killed != nil && c.killed() {
 		return entry{}, context.Canceled
@@ -166,7 +167,7 @@ func (c *change) put(ctx context.Context, n *redisNode, was, next entry) (entry,
 	return n.record(ctx, was.raw, next, 0)
 }
 
-// look reads what all nodes have recorded, and finds out what the old ones serve.
+// look reads the records of all nodes, and sets now to what the old ones serve.
 func (c *change) look(ctx context.Context) error {
 	c.each(ctx, func(ctx context.Context, _ string, n *redisNode) (entry, error) {
 		if _, err := n.server.Learn(ctx); err != nil {
@@ -194,7 +195,7 @@ func (c *change) look(ctx context.Context) error {
 	return nil
 }
 
-// unheard lists the nodes of these that have not answered, or belong to another store.
+// unheard lists the nodes at addrs that have not answered, or belong to another store.
 func (c *change) unheard(addrs []string) string {
 	var m misses
 	for _, a := range addrs {
@@ -208,7 +209,7 @@ func (c *change) unheard(addrs []string) string {
 	return m.String()
 }
 
-// idOf returns the id of a node: what it has recorded, or what the latest record that names its address says. It has "" if it has none.
+// idOf returns the id of the node at addr: from its own record, or else from the latest record that names addr. It returns "" if there is none.
 func (c *change) idOf(addr string) string {
 	if e := c.seen[addr]; e.self != "" && (e.state == isNew || e.state == isJoining || e.store == c.now.store) {
 		return e.self
@@ -216,8 +217,8 @@ func (c *change) idOf(addr string) string {
 	return cmp.Or(c.now.idAt(addr), c.idBefore(addr), c.idAfter(addr))
 }
 
-// idBefore returns the id of a node in the latest generation that knows its address: of the old nodes, once one is open
-// for the new set.
+// idBefore returns the id at addr in the latest generation that names addr. It finds the id of an old node when another
+// node is open for the new set already.
 func (c *change) idBefore(addr string) (id string) {
 	gen := 0
 	for _, e := range c.seen {
@@ -228,7 +229,7 @@ func (c *change) idBefore(addr string) (id string) {
 	return id
 }
 
-// idAfter returns the id of a new node in what closed nodes say: it may have lost its data meanwhile.
+// idAfter returns the id of a new node as closed nodes have recorded it: the new node may have lost its data.
 func (c *change) idAfter(addr string) string {
 	for _, e := range c.seen {
 		if i := slices.Index(e.addrN, addr); i >= 0 && i < len(e.next.ids) && e.state == isClosed && e.store == c.now.store {
@@ -238,7 +239,7 @@ func (c *change) idAfter(addr string) string {
 	return ""
 }
 
-// is reports whether nodes at these addresses are a set, as far as they are known.
+// is reports whether the nodes at addrs may be the set: number and quorum are right, and every id that is known is in it.
 func (c *change) is(set nodeSet, addrs []string, quorum int) bool {
 	for _, a := range addrs {
 		if id := c.idOf(a); id != "" && !set.has(id) {
@@ -248,12 +249,12 @@ func (c *change) is(set nodeSet, addrs []string, quorum int) bool {
 	return len(set.ids) == len(addrs) && set.quorum == quorum
 }
 
-// isAll reports whether they are, and all are known.
+// isAll reports whether the nodes at addrs are the set, and the ids of all of them are known.
 func (c *change) isAll(set nodeSet, addrs []string, quorum int) bool {
 	return c.is(set, addrs, quorum) && !slices.ContainsFunc(addrs, func(a string) bool { return c.idOf(a) == "" })
 }
 
-// prepare gives each new node an id, and returns the set.
+// prepare gives an id to each new node without one, and sets next.
 func (c *change) prepare(ctx context.Context) error {
 	var ids []string
 	for _, a := range c.to {
@@ -281,7 +282,7 @@ func (c *change) prepare(ctx context.Context) error {
 	return nil
 }
 
-// addrsOf returns the addresses of the nodes of the new set, in the order of their ids.
+// addrsOf returns the addresses of the nodes of set, in the order of their ids.
 func (c *change) addrsOf(set nodeSet) []string {
 	addrs := make([]string, len(set.ids))
 	for i, id := range set.ids {

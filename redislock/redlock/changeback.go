@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// abort closes the nodes once more, for what the old ones served, and opens these. Leases of the new set end meanwhile: a
-// quorum of the new nodes may have been open before some of them lost their data.
+// abort closes the nodes for the old set, waits, and opens the old nodes. The wait is for leases of the new set: a quorum
+// of the new nodes may have been open before some of them lost their data.
 func (c *change) abort(ctx context.Context) error {
 	if err := c.look(ctx); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (c *change) abort(ctx context.Context) error {
 	}
 	after := entry{store: c.now.store, gen: max(latest.gen, c.now.gen+1) + 1, set: c.now.set, addrs: c.now.addrs}
 	right := func(e entry) bool { return e.next.equal(c.now.set) }
-	if latest.gen == c.now.gen && c.closedBefore(c.now) { // a change back that did not get to the end
+	if latest.gen == c.now.gen && c.closedBefore(c.now) { // an earlier Abort has stopped half-way
 		after.gen = c.now.gen
 		right = func(e entry) bool { return e.gen < after.gen }
 	} else if err := c.closeBack(ctx, latest); err != nil {
@@ -40,7 +40,7 @@ func (c *change) abort(ctx context.Context) error {
 	return nil
 }
 
-// underWay finds what the old nodes served before the change, and reports whether nodes are closed at all.
+// underWay sets now to what the old nodes served before the change, and reports whether any node is closed.
 func (c *change) underWay(store string) (busy bool) {
 	now := entry{}
 	for _, e := range c.seen {
@@ -53,8 +53,9 @@ func (c *change) underWay(store string) (busy bool) {
 	return busy
 }
 
-// closeBack closes the nodes for the old set until all leases have ended: so many that no quorum of the new set can open, and
-// all that are open for it. A client that reaches one of these only would tell nodes that lose their data to serve it.
+// closeBack closes nodes for the old set, and waits until all leases have ended. It closes so many nodes that no quorum of
+// the new set can open, and every node that is open for the new set. If such a node stayed open, a client that reaches no
+// other node would tell nodes that lose their data to serve the new set.
 func (c *change) closeBack(ctx context.Context, latest entry) error {
 	back, need := c.now.set, len(c.to)-c.quor[1]+1
 	if latest.gen > c.now.gen && c.opened(latest) >= latest.set.quorum {
@@ -91,7 +92,7 @@ func (c *change) closeBack(ctx context.Context, latest entry) error {
 	return nil
 }
 
-// ahead returns the nodes that are open for the new set.
+// ahead returns the addresses of the nodes that are open for the new set.
 func (c *change) ahead() (addrs []string) {
 	for a, e := range c.seen {
 		if e.state == isOpen && e.store == c.now.store && !e.set.equal(c.now.set) {
@@ -101,7 +102,7 @@ func (c *change) ahead() (addrs []string) {
 	return addrs
 }
 
-// closedBefore reports whether nodes are closed of generations of the same set before this one only.
+// closedBefore reports whether every closed node serves the set of now, in an earlier generation.
 func (c *change) closedBefore(now entry) bool {
 	for _, e := range c.seen {
 		if e.state == isClosed && e.store == now.store && (e.gen >= now.gen || !e.set.equal(now.set)) {

@@ -25,7 +25,7 @@ func (c *change) run(ctx context.Context) error {
 	return err
 }
 
-// once makes the change, and reports whether nodes that answer have lost what it needs.
+// once makes the change. again says that all nodes answer, but that nodes have lost records that the change needs.
 func (c *change) once(ctx context.Context) (again bool, err error) {
 	if err := c.look(ctx); err != nil {
 		return false, err
@@ -36,7 +36,7 @@ func (c *change) once(ctx context.Context) (again bool, err error) {
 	if c.isAll(c.next, c.from, c.quor[0]) {
 		return false, errors.New("the old and the new nodes are the same")
 	}
-	if c.now.set.equal(c.next) { // a change has opened some of them, or all
+	if c.now.set.equal(c.next) { // an earlier run has opened some of the new nodes, or all
 		if c.opened(c.now) >= c.next.quorum {
 			return false, c.open(ctx)
 		}
@@ -54,7 +54,7 @@ func (c *change) once(ctx context.Context) (again bool, err error) {
 	return err != nil && !errors.Is(err, ErrOtherChange) && len(c.errs) == 0, err
 }
 
-// before goes back to what the old nodes served before some have opened for the next generation.
+// before sets now to what the old nodes served before nodes opened for the next generation.
 func (c *change) before() error {
 	var old entry
 	for _, e := range c.seen {
@@ -69,7 +69,7 @@ func (c *change) before() error {
 	return nil
 }
 
-// check returns an error unless From is what the store has, and no other change is under way.
+// check returns an error unless the store has the nodes of From, and no other change is under way.
 func (c *change) check() error {
 	if !c.is(c.now.set, c.from, c.quor[0]) {
 		return fmt.Errorf("the store's nodes are %s, with a quorum of %d: name these as the old ones", strings.Join(c.now.addrs, ", "), c.now.set.quorum)
@@ -93,7 +93,8 @@ func (c *change) other(addr string, e entry) error {
 		ErrOtherChange, addr, strings.Join(e.addrN, ", "), e.by)
 }
 
-// mark closes all nodes whose record gives way, and returns the marks of this change by address.
+// mark closes the nodes for the set next, and returns the marks of this change by address. It replaces the entry of a node
+// in the store only if over allows it.
 func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) map[string]string {
 	addrN := c.addrsOf(next)
 	ids := make(map[string]string)
@@ -113,7 +114,7 @@ func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) 
 				return is, err
 			}
 		}
-		_, err = n.server.Learn(ctx) // MaxTTL may have been raised until it was closed
+		_, err = n.server.Learn(ctx) // a client may have raised MaxTTL before the node was closed
 		return is, err
 	})
 	return c.marks(next)
@@ -127,13 +128,13 @@ func (c *change) marks(next nodeSet) map[string]string {
 			marks[a] = e.mark
 		}
 		if e.state == isOpen && e.store == c.now.store && e.gen > c.now.gen && e.set.equal(next) {
-			marks[a] = "open" // already, so closed for the old set
+			marks[a] = "open" // for the new set, and so closed for the old one
 		}
 	}
 	return marks
 }
 
-// unchanged returns how many of these nodes have the mark that they had before.
+// unchanged returns how many nodes at addrs have the same mark in before and in after.
 func unchanged(addrs []string, before, after map[string]string) (n int) {
 	for _, a := range addrs {
 		if before[a] != "" && before[a] == after[a] {
@@ -143,7 +144,7 @@ func unchanged(addrs []string, before, after map[string]string) (n int) {
 	return n
 }
 
-// drain closes the nodes, and waits. It reports whether too few of the old nodes have stayed closed.
+// drain closes the nodes, and waits until all leases have ended. again says that too few of the old nodes have stayed closed.
 func (c *change) drain(ctx context.Context) (again bool, err error) {
 	over := func(e entry) bool { return e.gen < c.now.gen || e.gen == c.now.gen && e.state == isOpen }
 	before := c.mark(ctx, c.next, over)
@@ -162,7 +163,7 @@ func (c *change) drain(ctx context.Context) (again bool, err error) {
 	return unchanged(c.from, before, after) < c.quor[0], nil
 }
 
-// wait lasts until all leases have ended.
+// wait returns when all leases have ended.
 func (c *change) wait(ctx context.Context, why string) error {
 	ttl := c.limit.Longest()
 	ttl += driver.Drift(ttl)
@@ -175,7 +176,7 @@ func (c *change) wait(ctx context.Context, why string) error {
 	return nil
 }
 
-// closed returns an error unless all new nodes and a quorum of the old ones have marks of this change, and no node has a mark of another.
+// closed returns an error unless all new nodes and a quorum of the old ones have marks of this change. A mark of another change is an error, too.
 func (c *change) closed(marks map[string]string) error {
 	if err := c.another(c.next.equal); err != nil {
 		return err
@@ -195,7 +196,7 @@ func (c *change) open(ctx context.Context) error {
 	right := func(e entry) bool { return e.state == isClosed && e.next.equal(c.next) }
 	if c.now.set.equal(c.next) {
 		next.gen = c.now.gen
-		if c.opened(next) >= c.next.quorum { // so a change back can no longer succeed
+		if c.opened(next) >= c.next.quorum { // so Abort can no longer succeed
 			right = func(e entry) bool { return e.gen < next.gen }
 		}
 	}
@@ -215,7 +216,7 @@ func (c *change) open(ctx context.Context) error {
 	return nil
 }
 
-// opened returns how many nodes serve what the entry says.
+// opened returns how many nodes are open for the set and the generation of next.
 func (c *change) opened(next entry) (n int) {
 	for _, e := range c.seen {
 		if e.state == isOpen && e.gen == next.gen && e.set.equal(next.set) && next.set.has(e.self) {
@@ -225,7 +226,8 @@ func (c *change) opened(next entry) (n int) {
 	return n
 }
 
-// write records an entry at all nodes whose own is open and older, or closed and right for that.
+// write records next at each node that has an earlier generation, or belongs to no store. It replaces the entry of a closed
+// node only if right allows it.
 func (c *change) write(ctx context.Context, next entry, right func(entry) bool) {
 	last, ids := c.seen, make(map[string]string)
 	for a := range c.nodes {

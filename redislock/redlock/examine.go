@@ -27,7 +27,7 @@ func (d *store) Examine(ctx context.Context) []driver.Finding {
 	return append(found, epoch.Examine(ctx, servers)...)
 }
 
-// findings tells which nodes grant leases, and whether they are enough.
+// findings says which nodes grant leases, and whether these are enough.
 func findings(all []Status, quorum int) (found []driver.Finding) {
 	grant := 0
 	for _, s := range all {
@@ -40,7 +40,7 @@ func findings(all []Status, quorum int) (found []driver.Finding) {
 	return append(found, spare(grant, len(all), quorum))
 }
 
-// whyDown tells why a node counts as down, and what to do.
+// whyDown says why a node counts as down, and what to do.
 func whyDown(err error) (level driver.Level, text, do string) {
 	const replace = "or replace it: pawl nodes change --help"
 	var odd *oddNode
@@ -57,7 +57,7 @@ func whyDown(err error) (level driver.Level, text, do string) {
 	return driver.Warning, "it is down: " + misses{{"", err}}.text(0), "start it, " + replace
 }
 
-// finding tells whether a node grants leases, and what to do if it does not.
+// finding says whether a node grants leases, and what to do if it does not.
 func (s Status) finding() (level driver.Level, text, do string) {
 	switch {
 	case s.Err != nil:
@@ -72,7 +72,7 @@ func (s Status) finding() (level driver.Level, text, do string) {
 	return driver.Fine, "it grants leases", ""
 }
 
-// spare tells how many nodes may still fail.
+// spare says whether a quorum of nodes grants leases, and whether one more node may fail.
 func spare(grant, n, quorum int) driver.Finding {
 	f := driver.Finding{Check: "quorum", Text: fmt.Sprintf("%d of %d nodes grant leases, and %d are enough", grant, n, quorum)}
 	switch {
@@ -84,14 +84,14 @@ func spare(grant, n, quorum int) driver.Finding {
 	return f
 }
 
-// tripTo warns of a node that is so far away that answers come too late.
+// tripTo warns if a node is so far away that its answers may come too late.
 func (d *store) tripTo(ctx context.Context, n *redisNode) []driver.Finding {
 	if d.fixed == 0 {
-		return nil // it follows from the round trips themselves
+		return nil // the timeout follows the measured round trips
 	}
 	began := time.Now()
 	if n.server.Do(ctx, n.server.Client.B().Time().Build()).Error() != nil {
-		return nil // Examine of the server tells
+		return nil // epoch.Examine reports this
 	}
 	trip := time.Since(began)
 	if trip < d.fixed/2 {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// misses are the nodes that have not answered, with the errors.
+// misses are the nodes that have not answered a request, with their errors.
 type misses []miss
 
 type miss struct {
@@ -36,7 +36,8 @@ func (m misses) String() string {
 	return strings.Join(all, "; ")
 }
 
-// text returns why a node has not answered. The outcome of the whole request does not depend on one node.
+// text returns why a node has not answered. It leaves out whether this node may have carried out the request: the outcome
+// of the whole request does not depend on one node.
 func (m misses) text(i int) string {
 	if m[i].silent() {
 		return errSilent.Error()
@@ -48,8 +49,8 @@ func (m misses) text(i int) string {
 	return text
 }
 
-// err returns the error of a request that a quorum has not answered:
-// ErrUnavailable if no node can have carried it out, else ErrUncertain.
+// err returns the error of a request that too few nodes have answered: ErrUnavailable if
+// none of the nodes in m can have carried it out, else ErrUncertain. limit is for as.
 func (m misses) err(d *store, limit time.Duration) error {
 	kind := driver.ErrUnavailable
 	for _, n := range m {
@@ -67,8 +68,8 @@ func (n miss) silent() bool {
 // errSilentNodes says that too few nodes have answered in time.
 var errSilentNodes = errors.New("the store does not answer")
 
-// as is err for a known kind. If limit is not 0, it is the node timeout that has
-// passed.
+// as returns the error of a request that too few nodes have answered, of this kind. If
+// limit is not 0, it is the node timeout that has passed.
 func (m misses) as(kind error, d *store, limit time.Duration) error {
 	if limit > 0 && slices.ContainsFunc(m, miss.silent) {
 		return fmt.Errorf("%w: %w: %d of %d nodes have not answered, and %d have to: %v; a node has %v to answer: if round trips take longer, set NodeTimeout (?node_timeout=)",
@@ -77,12 +78,12 @@ func (m misses) as(kind error, d *store, limit time.Duration) error {
 	return m.tooFew(kind, len(d.members), d.quorum)
 }
 
-// tooFew is as for n nodes, where a quorum has to answer.
+// tooFew returns the error of a request to n nodes that fewer than quorum have answered.
 func (m misses) tooFew(kind error, n, quorum int) error {
 	return storekit.OfKind(m.kind(), fmt.Errorf("%w: %d of %d nodes have not answered, and %d have to: %v", kind, len(m), n, quorum, m))
 }
 
-// kind returns what all of the errors are, for storekit.OfKind.
+// kind returns the kind that all errors of m have, for storekit.OfKind, or nil.
 func (m misses) kind() error {
 	for _, kind := range []error{storekit.ErrDenied, storekit.ErrConfig} {
 		if len(m) > 0 && !slices.ContainsFunc(m, func(n miss) bool { return !errors.Is(n.err, kind) }) {

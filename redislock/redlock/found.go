@@ -20,19 +20,20 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// The first client that asks for a lease founds the store: each node gets a random id, then
-// a claim for the set of these ids, then keeps the claim, and then opens. A step begins
-// when all nodes that answer, a quorum at least, have made the one before. So all nodes
-// that open keep one set: of two sets that clients with the same nodes claim, a node that
-// both need has one. A node that does not answer is in the set by its address.
+// The first client that asks for a lease founds the store, in four steps: each node gets a
+// random id, then a claim for the set of these ids; then it keeps the claim; then it opens.
+// A step begins when all nodes that answer, at least a quorum, have made the step before. So
+// all nodes that open have the same set: if two clients with the same nodes claim two sets,
+// there is a node that both clients need, and it accepts one claim. A node that does not
+// answer has its address as its id.
 
 // claimLasts is how long a node without a store keeps its id, and a claim.
 const claimLasts = 2 * time.Second
 
-// errClaimed is the error of a client beside which another one founds the store.
+// errClaimed says that another client founds the store at the same time.
 var errClaimed = errors.New("another client begins to use the nodes at the same time: try again")
 
-// settle returns nil if the nodes belong to a store. Without one it founds it.
+// settle returns nil if the nodes belong to a store. If they belong to none, it founds one.
 func (d *store) settle(ctx context.Context) error {
 	r := d.roster
 	if r == nil || r.settled.Load() {
@@ -96,7 +97,7 @@ func (d *store) found(ctx context.Context) error {
 	return nil
 }
 
-// step calls f for some nodes, all at once, and returns the errors by node.
+// step calls f for the given nodes at once, and returns the errors by node.
 func (d *store) step(ctx context.Context, nodes []int, f func(context.Context, *redisNode) error) []error {
 	errs := make([]error, len(d.members))
 	var all sync.WaitGroup
@@ -112,7 +113,7 @@ func (d *store) step(ctx context.Context, nodes []int, f func(context.Context, *
 	return errs
 }
 
-// claim returns the set that the nodes found, and their addresses. All nodes that are present have ids.
+// claim returns the set that the nodes found, and the addresses of its nodes. All present nodes have ids already.
 func (r *roster) claim(present []int) (set nodeSet, addrs []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +123,7 @@ func (r *roster) claim(present []int) (set nodeSet, addrs []string, err error) {
 		if slices.Contains(present, i) {
 			e := r.seen[i]
 			if id = e.self; e.state == isKept {
-				set, addrs = e.set, e.addrs // of a client that did not get further, perhaps
+				set, addrs = e.set, e.addrs // perhaps from a client that stopped after this step
 			}
 		}
 		if other := at[id]; other != "" {
@@ -140,7 +141,7 @@ func (r *roster) claim(present []int) (set nodeSet, addrs []string, err error) {
 	return set, addrs, nil
 }
 
-// advance leads a node to a state, from the one before it. A node that is further, for the same set, is left alone.
+// advance leads a node to state, from the state before. If the node is further already, for the same set, advance leaves it alone.
 func (n *redisNode) advance(ctx context.Context, state string, set nodeSet, addrs []string) error {
 	is, err := n.record(ctx, "", entry{}, 0)
 	if err != nil {
@@ -172,7 +173,7 @@ func (n *redisNode) advance(ctx context.Context, state string, set nodeSet, addr
 	return n.claimed(is)
 }
 
-// claimed is the error of a client beside which another one leads the node through the states.
+// claimed returns the error for a node that another client leads through the states.
 func (n *redisNode) claimed(is entry) error {
 	if is.state == isKept && !slices.Equal(slices.Sorted(slices.Values(is.addrs)), slices.Sorted(slices.Values(n.roster.addrs))) {
 		return storekit.Disagreef("a client with other nodes (%s) has begun to use it: name the same nodes, or delete %q there", strings.Join(is.addrs, ", "), n.server.EpochKey()+nodesSuffix)
@@ -180,7 +181,8 @@ func (n *redisNode) claimed(is entry) error {
 	return errClaimed
 }
 
-// record reads what the node has recorded of its set, and replaces it by next, if there is one, if it is was.
+// record reads the node's record of its set. If next has an id, and the record is still was, record replaces it by next. It
+// returns what the node has after that.
 func (n *redisNode) record(ctx context.Context, was string, next entry, lasts time.Duration) (entry, error) {
 	new := ""
 	if next.self != "" {
@@ -200,13 +202,13 @@ func (n *redisNode) record(ctx context.Context, was string, next entry, lasts ti
 	return is, nil
 }
 
-// granting runs a script that grants or renews, whose first argument is what the node has to have recorded.
-// A node that has lost its record, or has an older one, first gets the present one.
+// granting runs a script that grants or renews. It sets the script's first argument: the beginning of the record that the
+// node must have. If a node has lost its record, or has an older one, granting first gives it the present record.
 func (n *redisNode) granting(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, err error) {
 	if n.roster == nil {
 		return n.run(ctx, script, keys, args)
 	}
-	looked := false // before the client is refused: another one may just have founded the store
+	looked := false // read the record once more before refusing: another client may just have founded the store
 	for range 4 {
 		head, fix, err := n.roster.ready(n.at)
 		switch {

@@ -20,15 +20,15 @@ const (
 	lookTimeout = time.Second
 )
 
-// reading is what one node has answered.
+// reading is the answer of one node to a request for states.
 type reading struct {
 	node   int
 	states []nodewire.State
 	err    error
 }
 
-// read asks all nodes for the state of names, and perhaps for their queues. The
-// channel gets one answer from each.
+// read asks all nodes for the states of names, and, with queues, for the queues. The
+// channel gets one answer from each node.
 func (d *store) read(names []string, ttl time.Duration, queues bool) <-chan reading {
 	answers := make(chan reading, len(d.members))
 	all := d.together(len(d.members), ttl, false)
@@ -39,7 +39,7 @@ func (d *store) read(names []string, ttl time.Duration, queues bool) <-chan read
 			if err == nil && len(r.states) != len(names) {
 				err = fmt.Errorf("%s: %d answers to %d questions", m.Addr(), len(r.states), len(names))
 			}
-			if !queues { // which take several requests
+			if !queues { // queues take several requests
 				m.timed(began, &err)
 			}
 			return r, err
@@ -51,7 +51,7 @@ func (d *store) read(names []string, ttl time.Duration, queues bool) <-chan read
 	return answers
 }
 
-// view returns what all nodes that answer have of each of names.
+// view returns for each of names its states at all nodes that answer.
 func (d *store) view(ctx context.Context, names []string) (views [][]nodewire.State, err error) {
 	if err := d.usable(ctx); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (d *store) view(ctx context.Context, names []string) (views [][]nodewire.St
 	return views, nil
 }
 
-// awaitNodes calls got with what each node answers, until all have, or until a quorum has and the others had the time
-// to. The error is the one of ctx, or says that fewer than a quorum have answered.
+// awaitNodes calls got with the answer of each node. It returns when all nodes have answered, or when a quorum has and the
+// grace for the others is over. If fewer than a quorum answer, or ctx ends, it returns an error.
 func awaitNodes[A any](ctx context.Context, d *store, answers <-chan A, got func(A) (node int, err error)) error {
 	var failed misses
 	var enough <-chan time.Time
@@ -95,8 +95,8 @@ func awaitNodes[A any](ctx context.Context, d *store, answers <-chan A, got func
 	return d.heard(failed)
 }
 
-// heard returns an error unless a quorum has answered a request that records
-// nothing.
+// heard returns an error unless a quorum has answered. The error is ErrUnavailable, because
+// the request records nothing.
 func (d *store) heard(failed misses) error {
 	if len(d.members)-len(failed) < d.quorum {
 		return failed.as(driver.ErrUnavailable, d, 0)
@@ -104,8 +104,8 @@ func (d *store) heard(failed misses) error {
 	return nil
 }
 
-// describe makes the Info of a name. Its holder is the lease with a quorum, or, if too
-// few nodes are free for any other, the one with the most nodes.
+// describe makes the Info of a name. Its holder is the lease with a quorum. If no lease has
+// one, it is the lease with the most nodes, unless a quorum of nodes is free.
 func (d *store) describe(name string, states []nodewire.State) *driver.Info {
 	i := d.info(name, states)
 	free := 0
@@ -123,8 +123,8 @@ func (d *store) describe(name string, states []nodewire.State) *driver.Info {
 	return i
 }
 
-// Inspect implements driver.Store. Of the waiters it tells those for an exclusive lease who are in
-// the queues. It shows no waiting readers, and does not know since when a client waits.
+// Inspect implements driver.Store. It shows the waiters in the queues, which are waiters for an
+// exclusive lease. It shows no waiting readers, and not since when a client waits.
 func (d *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	views, err := d.view(ctx, []string{name})
 	if err != nil {
@@ -195,8 +195,8 @@ func (d *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	states := views[0]
 	all := byLease(states)
 	taken := slices.IndexFunc(all, func(l counted) bool { return heldBy(l.Lock, time.Time{}).Lease == lease })
-	// It may have a quorum although another lease is at more of the nodes that were heard: one that
-	// is asked for, or readers beside a writer that becomes one.
+	// The lease may have a quorum although more of the nodes that answered have another lease: a lease
+	// that a client is still asking for, or readers beside a writer.
 	info := d.describe(name, states)
 	held := slices.ContainsFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease })
 	switch {
@@ -211,10 +211,10 @@ func (d *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	return c.awaitBreak(ctx, c.end(newRecord(by, why), 0))
 }
 
-// awaitBreak waits until a quorum has answered and one of the nodes has had the lease,
-// or until all have answered. The holder hears of it from the first node, and may have released the
-// lease at the others before they carry out the break: one node is enough to say who
-// broke it.
+// awaitBreak waits until a quorum has answered and one of these nodes has had the lease, or
+// until all nodes have answered. The holder hears of the break from the first node. It may
+// release the lease at the other nodes before they carry out the break. So one node that has
+// had the lease is enough: it has told the holder who broke the lease.
 func (c *claim) awaitBreak(ctx context.Context, answers <-chan ended) error {
 	answered, had := 0, false
 	var failed misses

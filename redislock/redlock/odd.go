@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// An oddNode is why a node that answers counts as down.
+// An oddNode is the error of a node that answers but counts as down: why, and what to do.
 type oddNode struct{ text, do string }
 
 func (e *oddNode) Error() string {
@@ -38,11 +38,12 @@ func (r *roster) misfit(node int, base entry) error {
 	return nil
 }
 
-// errStranger is why a node that has no record counts as down.
+// errStranger is the error of a node that counts as down because it has no record and no known address.
 var errStranger = &oddNode{"it has no record of its id, and no node of the store was first named by this address",
 	"if it has lost its data, name it by the address by which it was named first, or wait for a client that knows it; if it is new, see pawl nodes change --help"}
 
-// twice reports whether another node has the same id, and was not copied from this one. r.mu is held.
+// twice reports whether another node has the same id, and this node is the copy: its address is not the one by which the
+// id was first named. r.mu is held.
 func (r *roster) twice(node int) bool {
 	is := r.seen[node]
 	if is.addr(is.self) == r.addrs[node] {
@@ -74,7 +75,7 @@ func (r *roster) odd(node int) error {
 	return odd
 }
 
-// differs says how the client's set of nodes differs from the store's. r.mu is held.
+// differs returns an error that says how the client's set of nodes differs from the store's. r.mu is held.
 func (r *roster) differs(base entry) error {
 	var here, store []string
 	for i, addr := range r.addrs {

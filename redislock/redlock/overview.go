@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// Nodes returns the state of the masters at url, in their order, however many of them answer.
-// It waits for ConnectTimeout at most. It returns an error if the URL or the options are wrong.
+// Nodes returns the state of the masters at url, in the order of the URL, however few of them answer.
+// It waits for at most ConnectTimeout. It returns an error if the URL or the options are wrong.
 func Nodes(ctx context.Context, url string, opts *Options) ([]Status, error) {
 	all, _, err := overview(ctx, url, opts)
 	return all, err

@@ -15,26 +15,26 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// roster is the nodes of one client and what they have recorded. A node whose record does
-// not fit counts as down, whatever is wrong with it: a quorum of the others is enough. The
+// roster is the nodes of one client, and what they have recorded. A node whose record does
+// not fit counts as down, whatever the reason: a quorum of the other nodes is enough. The
 // client is refused only if no quorum is left.
 type roster struct {
 	quorum  int
 	addrs   []string
 	settled atomic.Bool // there is a store
 
-	founding sync.Mutex // one attempt at a time
+	founding sync.Mutex // lets one goroutine at a time found the store
 
-	heads []atomic.Pointer[string] // what good nodes have recorded
+	heads []atomic.Pointer[string] // of each good node, the head of its record; else nil
 
 	mu    sync.Mutex
-	seen  []entry          // what each node has said last
-	heard []driver.Instant // when; 0 if it has said nothing
-	ids   []string         // who each was when it last had a record
-	last  entry            // that the client went by last, and gives to nodes without a record
+	seen  []entry          // the last entry of each node
+	heard []driver.Instant // when it came; 0 if none has come
+	ids   []string         // the id in the last record of each node that belonged to a store
+	last  entry            // the last result of base; the client gives it to nodes without a record
 }
 
-// lookAgain is after which time a node is asked again that counts as down.
+// lookAgain is the time after which the client asks a node again that counts as down.
 const lookAgain = 100 * time.Millisecond
 
 func newRoster(quorum int, addrs []string) *roster {
@@ -61,7 +61,7 @@ var (
 	errChanging  = errors.New("it grants and renews nothing while the nodes are changed")
 )
 
-// learn notes what a node has recorded.
+// learn records the entry of a node.
 func (r *roster) learn(node int, e entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,15 +82,15 @@ func (r *roster) learn(node int, e entry) {
 	}
 }
 
-// stale reports whether a node has to be asked again before it counts as down.
+// stale reports whether the client has to ask a node again before the node counts as down.
 func (r *roster) stale(node int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.heard[node] == 0 || driver.Now().Sub(r.heard[node]) > lookAgain
 }
 
-// base returns what the client goes by: of the store that most of its nodes belong to, the
-// latest generation. r.mu is held.
+// base returns what the client goes by: the latest generation of the store that most of its
+// nodes belong to. r.mu is held.
 func (r *roster) base() (base entry, ok bool) {
 	votes := make(map[string]int) // by store
 	for i, e := range r.seen {
@@ -110,9 +110,9 @@ func (r *roster) base() (base entry, ok bool) {
 	return r.latest(store).as(""), store != ""
 }
 
-// latest returns what the latest generation of a store is. r.mu is held.
+// latest returns the latest generation of a store. r.mu is held.
 func (r *roster) latest(store string) (latest entry) {
-	sets := make(map[string]int) // of one generation: one, unless nodes have got back old data
+	sets := make(map[string]int) // nodes by generation and set; a generation has two sets if nodes have got back old data
 	key := func(e entry) string { return fmt.Sprint(e.gen, e.set) }
 	if r.last.store == store {
 		latest = r.last
@@ -129,8 +129,8 @@ func (r *roster) latest(store string) (latest entry) {
 	return latest
 }
 
-// ready returns what a node has to have recorded for a request of this client, or what it
-// is to record first, or why the client cannot use it.
+// ready returns the beginning of the record that a node must have for a request of this
+// client; or fix, which the node has to record first; or why the client cannot use the node.
 func (r *roster) ready(node int) (head string, fix *entry, err error) {
 	if head := r.heads[node].Load(); head != nil {
 		return *head, nil, nil
@@ -153,7 +153,7 @@ func (r *roster) ready(node int) (head string, fix *entry, err error) {
 	return "", nil, unavailable(err)
 }
 
-// refused reports whether no quorum is left without the odd nodes. r.mu is held.
+// refused reports whether the odd nodes leave no quorum, or the client's set has another size or quorum than the store's. r.mu is held.
 func (r *roster) refused(base entry) bool {
 	left := 0
 	for i := range r.seen {
@@ -169,7 +169,7 @@ func (r *roster) fits(base entry) bool {
 	return len(base.set.ids) == len(r.addrs) && base.set.quorum == r.quorum
 }
 
-// judge is ready for one node. r.mu is held.
+// judge does what ready does, but looks at this node only, even if the client is refused. r.mu is held.
 func (r *roster) judge(node int, base entry) (head string, fix *entry, err error) {
 	is := r.seen[node]
 	switch no := r.misfit(node, base); {
@@ -183,14 +183,14 @@ func (r *roster) judge(node int, base entry) (head string, fix *entry, err error
 		return is.head(), nil, nil
 	}
 	id := is.self
-	if !base.set.has(id) { // whatever it was claimed for
+	if !base.set.has(id) { // it has no id, or one from a claim for another set
 		id = r.idOf(node, base)
 	}
 	if id == "" {
 		return "", nil, errStranger
 	}
 	for _, e := range r.seen {
-		if e.state == isClosed && e.store == base.store && (e.gen == base.gen || !e.next.equal(base.set)) { // a change back may be under way
+		if e.state == isClosed && e.store == base.store && (e.gen == base.gen || !e.next.equal(base.set)) { // an Abort may be under way
 			return "", nil, e.changing()
 		}
 	}
@@ -202,7 +202,7 @@ func (e entry) changing() error {
 	return fmt.Errorf("%w, to %s, by %s", errChanging, strings.Join(e.addrN, ", "), e.by)
 }
 
-// idOf returns who a node is that has no record, or "". r.mu is held.
+// idOf returns the id of a node that has no record, or "" if it is not known. r.mu is held.
 func (r *roster) idOf(node int, base entry) string {
 	for _, id := range []string{r.ids[node], base.idAt(r.addrs[node])} {
 		taken := slices.ContainsFunc(r.seen, func(e entry) bool { return e.founded() && e.store == base.store && e.self == id })
@@ -213,7 +213,7 @@ func (r *roster) idOf(node int, base entry) string {
 	return ""
 }
 
-// raw returns what a node has recorded, as it was seen last.
+// raw returns the last record of a node that the client has read.
 func (r *roster) raw(node int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

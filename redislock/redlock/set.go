@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// Two clients exclude each other only if each quorum of the one shares a node with each
+// Two clients exclude each other only if each quorum of one client shares a node with each
 // quorum of the other. So every node records the set of nodes that it serves, with the
-// quorum, and checks each proposal and renewal against it, in the same step. See
-// lua/common.lua, and docs/redlock-nodes.md for the record.
+// quorum. It checks each proposal and renewal against this record, in the same step: see
+// lua/common.lua. docs/redlock-nodes.md describes the record.
 
-// nodeSet is nodes, by their ids in order, and how many of them are a quorum.
+// nodeSet is a set of nodes, by their ids in order, and its quorum.
 type nodeSet struct {
 	quorum int
 	ids    []string
@@ -45,29 +45,29 @@ func parseSet(text string) nodeSet {
 func (s nodeSet) has(id string) bool       { return slices.Contains(s.ids, id) }
 func (s nodeSet) equal(other nodeSet) bool { return s.String() == other.String() }
 
-// storeID returns the id of the store that these nodes found: the same for all clients
-// that found it with them.
+// storeID returns the id of a store that begins with the nodes of set. All clients that
+// found the store with these nodes compute the same id.
 func storeID(set nodeSet) string { return fmt.Sprintf("%x", sha1.Sum([]byte(set.String())))[:12] }
 
 // none stands for an empty field of a record.
 const none = "-"
 
-// The states of a node, in the order in which its first client leads it through them.
-// Only an open node grants and renews.
+// The states of a node. Its first client leads it from isNew to isOpen. Only an open node
+// grants and renews.
 const (
-	isNew     = "new"     // it has an id, for as long as a claim lasts
-	isClaimed = "claimed" // one client has said for which set, and that lapses
-	isKept    = "kept"    // and all nodes of the set were claimed for it
-	isOpen    = "open"    // and all of them keep it
-	isClosed  = "closed"  // the nodes are being changed
-	isJoining = "joining" // an operator has given it an id, to add it to a store: clients found none there
+	isNew     = "new"     // it has an id, which expires
+	isClaimed = "claimed" // a client has claimed it for a set; the claim expires
+	isKept    = "kept"    // all nodes of the set were claimed for the set; the claim stays
+	isOpen    = "open"    // all nodes of the set have kept their claims
+	isClosed  = "closed"  // an operator is changing the nodes
+	isJoining = "joining" // an operator has given it an id, to add it to a store; clients cannot found a store with it
 )
 
 var founding = []string{"", isNew, isClaimed, isKept, isOpen}
 
-// entry is what one node has recorded of the set that it serves.
+// entry is what one node has recorded about the set that it serves.
 type entry struct {
-	raw   string // as it is recorded; empty if it is not
+	raw   string // the record itself; empty if there is none
 	self  string // the id of the node
 	store string
 	gen   int // a later generation replaces an earlier one
@@ -76,10 +76,10 @@ type entry struct {
 	addrs []string // of the nodes in set.ids, as their first client named them
 
 	// While the nodes are changed:
-	mark  string  // of one closing of this node; no other has it
-	next  nodeSet // that follows
-	addrN []string
-	by    string // whose change it is
+	mark  string   // unique to this closing of this node
+	next  nodeSet  // the new set
+	addrN []string // the addresses of the nodes in next.ids
+	by    string   // who makes the change
 }
 
 // head is the part of a record that scripts compare.
@@ -87,7 +87,7 @@ func (e entry) head() string {
 	return strings.Join([]string{e.self, cmp.Or(e.store, none), strconv.Itoa(e.gen), e.set.String(), e.state}, ";")
 }
 
-// text is how the entry is recorded.
+// text returns the record of the entry.
 func (e entry) text() string {
 	return strings.Join([]string{e.head(), cmp.Or(strings.Join(e.addrs, ","), none), cmp.Or(e.mark, none),
 		e.next.String(), cmp.Or(strings.Join(e.addrN, ","), none), cmp.Or(e.by, none)}, " ")
@@ -115,12 +115,12 @@ func parseEntry(raw string) entry {
 // founded reports whether the node belongs to a store.
 func (e entry) founded() bool { return e.state == isOpen || e.state == isClosed }
 
-// as is the entry of another node of the same store, open.
+// as returns the entry that the node id has when it is open for the same set.
 func (e entry) as(id string) entry {
 	return entry{self: id, store: e.store, gen: e.gen, set: e.set, state: isOpen, addrs: e.addrs}
 }
 
-// addr returns by which address a node was named first, or its id.
+// addr returns the address by which a node was first named, or the node's id if that is not known.
 func (e entry) addr(id string) string {
 	if i := slices.Index(e.set.ids, id); i >= 0 && i < len(e.addrs) {
 		return e.addrs[i]

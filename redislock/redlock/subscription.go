@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// lostLease begins the message that a lease was broken, which goes on with the
-	// lease and the news.
+	// lostLease begins the message that a lease was broken. The lease and the news
+	// follow.
 	lostLease = "lost "
-	// yourTurn begins the message to a waiter, which goes on with the lease, its
-	// token or 0, the number of its place, and the run of the server, or - if that is not known.
+	// yourTurn begins the message to a waiter. There follow the lease, its token or 0, the
+	// number of the waiter's request, and the run of the server, or - if that is not known.
 	yourTurn = "turn "
 )
 
-// hear handles a message, which the server sends on this client's own channel.
+// hear handles a message that the server has sent on this client's own channel.
 func (n *redisNode) hear(_ conn.Session, message string) {
 	if rest, ok := strings.CutPrefix(message, lostLease); ok {
 		lease, news, _ := strings.Cut(rest, " ")
@@ -35,7 +35,7 @@ func (n *redisNode) hear(_ conn.Session, message string) {
 	}
 }
 
-// heard is called when messages can be heard again: those that were sent meanwhile are lost.
+// heard is called when messages can be heard again. Earlier messages may have been lost.
 func (n *redisNode) heard(*conn.Subscription) { n.tell(nodewire.Message{}) }
 
 func (n *redisNode) tell(m nodewire.Message) {

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// waitersOf describes the waiters in the queue of a name at any node, in the order that all nodes have.
-// A holder may still be in the queues of nodes that it has not asked.
+// waitersOf describes the waiters of a name, in the order of the queues. queue has the places at all nodes.
+// waitersOf leaves out holders: a holder may still be in the queue of a node that it has not asked.
 func waitersOf(queue []nodewire.Place, holders []driver.Held) (all []driver.Waiter) {
 	slices.SortStableFunc(queue, func(a, b nodewire.Place) int {
 		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Lease, b.Lease))
@@ -28,7 +28,7 @@ func waitersOf(queue []nodewire.Place, holders []driver.Held) (all []driver.Wait
 	for _, p := range queue {
 		w := driver.Waiter{}
 		w.Lease, _, _ = strings.Cut(p.Lease, ".")
-		if known[w.Lease] || p.Record == "" { // its place is over
+		if known[w.Lease] || p.Record == "" { // described already, or the place has expired
 			continue
 		}
 		known[w.Lease] = true
@@ -39,8 +39,8 @@ func waitersOf(queue []nodewire.Place, holders []driver.Held) (all []driver.Wait
 	return all
 }
 
-// readQueues adds the queues to the states of names, as far as the node tells. It asks only for names that have waiters:
-// the ordinary name costs nothing.
+// readQueues adds the queues to the states of names, if the node answers. It asks only about names with waiters, so that
+// ordinary names cost nothing.
 func (n *redisNode) readQueues(ctx context.Context, names []string, states []nodewire.State) {
 	var queues []string
 	of := make(map[string]*nodewire.State) // by queue
@@ -54,7 +54,7 @@ func (n *redisNode) readQueues(ctx context.Context, names []string, states []nod
 		return []rueidis.Completed{b.Zrange().Key(queue).Min("0").Max("-1").Withscores().Build()}
 	})
 	if err != nil {
-		return // another node may tell
+		return // another node may answer
 	}
 	for i, r := range replies {
 		members, _ := r[0].AsZScores()
