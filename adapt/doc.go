@@ -11,15 +11,16 @@ those libraries.
 	robfig/cron v3               [CronJob]; [CronWrapper] for existing jobs
 	caddyserver/certmagic        [CertMagicLocker]
 	pressly/goose v3             [GooseLocker]
-	net/http                     package adapthttp, below this one
-	go-kratos/kratos v2          [KratosServer], one instance of an app does the work
+	net/http                     package adapthttp, in a subdirectory
+	go-kratos/kratos v2          [KratosServer]: one instance of an app does the work
 	zeromicro/go-zero            [GoZeroLock], in place of its redis.RedisLock
 
 # What such an interface cannot do
 
-A lease can be lost while its holder works: see package pawl. None of these interfaces can
-stop the work then, or pass the token to it. [CronJob], [KratosServer] and package adapthttp do
-both. The others report the loss; each says how. If working without the lock would do harm, let the library
-call a function that calls Client.Do: its context ends with the lease, and the lease has the token.
+A lease can be lost while its holder works: see package pawl. None of these interfaces can then
+stop the work, or pass the token to it. [CronJob], [KratosServer] and package adapthttp can do
+both. The others report the loss; the documentation of each says how. If work without the lock would do
+harm, let the library call a function that calls Client.Do: its context ends with the lease, and the
+lease has the token.
 */
 package adapt

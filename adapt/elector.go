@@ -12,39 +12,38 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// ErrNotLeader is the error of IsLeader while there is another leader, or none.
+// ErrNotLeader is the error of IsLeader if another elector leads, or none.
 var ErrNotLeader = errors.New("not the leader")
 
-// Elector is an Elector of gocron v2, for gocron.WithDistributedElector: one of several schedulers runs all
-// jobs while it leads. It also fits other code that asks now and then whether to act.
+// Elector is an Elector of gocron v2, for gocron.WithDistributedElector: one of several schedulers runs all jobs
+// while it leads. Other code that asks at times whether to act can use it, too.
 //
 //	leader := &adapt.Elector{Locks: locks, Name: "scheduler"}
 //	leader.Start()
 //	defer leader.Close()
 //
-// IsLeader is true within the trust window of the lease only, so never for two schedulers at a time. But
-// the answer holds for that moment only: gocron asks before a run, and cannot stop a job
-// when the lead is lost. If two runs at once would do harm, have the job work under the context of
-// Lease.
+// IsLeader returns nil only within the trust window of the lease, so never in two schedulers at a time. But the
+// answer is true only for that moment: gocron asks before a run, and cannot stop a job when the lead is lost. If
+// two runs at once would do harm, let the job work under the context of Lease.
 type Elector struct {
 	Locks *pawl.Client // acquires the leases; must be set
-	Name  string       // of the election
+	Name  string       // the name of the election
 
-	// Report is called with why the elector is not a candidate at the moment. It tries again if the
-	// store could not be reached, and stops after any other error. If Report is nil, slog.Default() logs
-	// the error.
+	// Report is called with the error because of which the elector is not a candidate at the moment. The elector
+	// tries again if the store could not be reached or the lease was lost, and stops after any other error. If
+	// Report is nil, slog.Default() logs the error.
 	Report func(name string, err error)
 
-	Options []pawl.Option // of Elect
+	Options []pawl.Option // for Elect
 
 	mu      sync.Mutex
 	cancel  context.CancelFunc // nil before Start
 	done    chan struct{}      // closed when the campaign has ended
 	lease   *pawl.Lease        // while leading
-	problem error              // why it is no candidate
+	problem error              // why the elector is not a candidate
 }
 
-// Start makes the elector a candidate, in the background and until Close. Call it once.
+// Start makes the elector a candidate, in the background, until Close. Call it once.
 func (e *Elector) Start() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,7 +69,7 @@ func (e *Elector) campaign(ctx context.Context) {
 			return
 		}
 		e.set(nil, err)
-		if err != nil { // nil: the lease was released
+		if err != nil { // without an error the lease was released
 			tell(e.Report, e.Name, err)
 			if ctx.Err() != nil || !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrLost) {
 				return
@@ -83,7 +82,7 @@ func (e *Elector) campaign(ctx context.Context) {
 	}
 }
 
-// lead ends with the lease and with Close.
+// lead runs while this elector leads. It returns when the lease ends or Close is called.
 func (e *Elector) lead(ctx context.Context, lease *pawl.Lease) error {
 	e.set(lease, nil)
 	<-ctx.Done()
@@ -97,9 +96,8 @@ func (e *Elector) set(lease *pawl.Lease, problem error) {
 	e.lease, e.problem = lease, problem
 }
 
-// IsLeader returns nil if this elector leads. It looks at the clock, and does not ask the store. Otherwise
-// the error is ErrNotLeader, and says what keeps the elector from being a candidate, if
-// anything does.
+// IsLeader returns nil if this elector leads. It checks the clock, and does not ask the store. Otherwise it
+// returns ErrNotLeader. If the elector is not a candidate, the error says why.
 func (e *Elector) IsLeader(context.Context) error {
 	e.mu.Lock()
 	lease, problem, started := e.lease, e.problem, e.cancel != nil
@@ -118,7 +116,7 @@ func (e *Elector) IsLeader(context.Context) error {
 	return fmt.Errorf("adapt: %q: %w", e.Name, ErrNotLeader)
 }
 
-// Lease returns the lease of the leader, for its token and its context, or nil if this elector does not
+// Lease returns the lease of the leader, which has the token and the context, or nil if this elector does not
 // lead.
 func (e *Elector) Lease() *pawl.Lease {
 	e.mu.Lock()
@@ -130,8 +128,8 @@ func (e *Elector) Lease() *pawl.Lease {
 	return lease
 }
 
-// Close resigns, and returns when the lease has been released. It does not wait for jobs: stop the
-// scheduler first. It returns the error of the release, or the error after which the elector had stopped.
+// Close resigns, and returns when the lease has been released. It does not wait for jobs: stop the scheduler
+// first. It returns the error of the release, or the error after which the elector has stopped.
 func (e *Elector) Close() error {
 	e.mu.Lock()
 	cancel := e.cancel

@@ -10,22 +10,21 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// KratosServer is a transport.Server of kratos v2, for kratos.Server. One instance of an app does the
-// work, and another one when that has gone.
+// KratosServer is a transport.Server of kratos v2, for kratos.Server. One instance of an app does the work. When
+// it ends, another instance takes over.
 //
 //	kratos.New(kratos.Server(http, &adapt.KratosServer{Locks: locks, Name: "billing/outbox", Lead: relay}))
 //
-// It is a candidate while the app runs. If Lead returns an error, the app stops, as with any server. If Lead
-// returns nil, this instance is no longer a candidate.
+// The instance is a candidate while the app runs. If Lead returns an error, the app stops, as with any server. If
+// Lead returns nil, the instance is no longer a candidate.
 type KratosServer struct {
 	Locks *pawl.Client // acquires the leases; must be set
-	Name  string       // of the election
+	Name  string       // the name of the election
 
-	// Lead is the work. Its context ends when the lease is lost and when the app stops; see
-	// Client.Elect.
+	// Lead is the work. Its context ends when the lease is lost, and when the app stops; see Client.Elect.
 	Lead func(ctx context.Context, lease *pawl.Lease) error
 
-	Options []pawl.Option // of Elect
+	Options []pawl.Option // for Elect
 
 	mu      sync.Mutex
 	stopped bool
@@ -52,7 +51,7 @@ func (s *KratosServer) Start(ctx context.Context) error {
 	}
 	err := s.Locks.Elect(ctx, s.Name, s.Lead, s.Options...)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // as it was told
+		return nil // Stop was called, or ctx has ended
 	}
 	return err
 }

@@ -10,24 +10,24 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Mutex is a sync.Locker. That interface cannot report what goes wrong with a lock across machines,
-// so Mutex panics with an error for errors.Is:
+// Mutex is a sync.Locker. That interface cannot report what may go wrong with a lock across machines. So Mutex
+// panics, with an error for errors.Is:
 //
-//   - Lock, if it cannot get the lock: the store cannot be reached (pawl.ErrUnavailable), the client
-//     is closed, or the name is invalid.
-//   - Unlock, if the lease was lost since Lock (pawl.ErrLost). The work may have run beside another
-//     holder. The panic cannot prevent that; it only stops the code after it.
-//   - Unlock of a Mutex that is not locked (pawl.ErrReleased), as with a sync.Mutex.
+//   - Lock panics if it cannot get the lock: the store cannot be reached (pawl.ErrUnavailable), the client is closed, or
+//     the name is invalid.
+//   - Unlock panics if the lease was lost since Lock (pawl.ErrLost). The work may have run beside another holder. The
+//     panic cannot prevent that; it only stops the code that follows.
+//   - Unlock of a Mutex that is not locked panics (pawl.ErrReleased), as with a sync.Mutex.
 //
-// Prefer Client.Do if you can change the code: its context ends with the lease. Long work under a Mutex can
-// check Lease.
+// Prefer Client.Do if you can change the code: its context ends with the lease. Long work under a Mutex can check
+// Lease.
 //
-// Like a sync.Mutex it belongs to no goroutine, one goroutine at a time has it, also after a loss, and
-// locking it twice blocks for ever. Do not copy it after the first use.
+// Like a sync.Mutex, a Mutex does not belong to a goroutine, one goroutine at a time has it, even after a loss,
+// and locking it twice blocks for ever. Do not copy a Mutex after the first use.
 type Mutex struct {
 	Locks   *pawl.Client  // acquires the leases; must be set
-	Name    string        // of the lock
-	Options []pawl.Option // of Acquire
+	Name    string        // the name of the lock
+	Options []pawl.Option // for Acquire
 
 	turns turns
 }
@@ -50,5 +50,5 @@ func (m *Mutex) Unlock() {
 	}
 }
 
-// Lease returns the lease between Lock and Unlock, or nil. It has the token, and knows whether it is lost.
+// Lease returns the lease between Lock and Unlock, or nil. The lease has the token, and reports a loss.
 func (m *Mutex) Lease() *pawl.Lease { return m.turns.held(m.Name) }

@@ -10,26 +10,26 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// turns has the leases of an adapter whose Unlock gets a name, but no lease. After a loss two callers in
-// this process might both hold the name, as far as the adapter knows, and Unlock of the first would end the lease of
-// the second. So one caller at a time uses a name, from Lock to Unlock, even if the lease is lost in between.
+// turns contains the leases of an adapter whose Unlock gets a name, but not a lease. After a loss, two callers in
+// this process might both hold the name, as far as the adapter knows. Then Unlock of the first would end the lease
+// of the second. So one caller at a time uses a name, from Lock to Unlock, even if the lease is lost in between.
 type turns struct {
 	mu    sync.Mutex
 	names map[string]*turn
 }
 
-// turn is one name, while a caller holds it or waits for it.
+// turn is a name that a caller holds or waits for.
 type turn struct {
-	taken chan struct{} // full from Lock to Unlock; not a mutex, so that ctx ends the waiting
+	taken chan struct{} // full from Lock to Unlock; a channel, so that ctx can end the waiting
 
 	// Guarded by turns.mu.
 	users int
-	lease *pawl.Lease // nil if it is not locked
+	lease *pawl.Lease // nil if the name is not locked
 }
 
 var errNotHeld = fmt.Errorf("it is not locked here: unlock once for each lock: %w", pawl.ErrReleased)
 
-// join returns the turn of name. The caller leaves it.
+// join returns the turn of name. The caller must call leave.
 func (t *turns) join(name string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,8 +98,8 @@ func (t *turns) fill(ctx context.Context, u *turn, acquire acquirer, name string
 	return nil
 }
 
-// unlock releases the lease and ends the turn. The error is ErrReleased if the name is not locked,
-// and otherwise an error of Lease.Release.
+// unlock releases the lease and ends the turn. It returns ErrReleased if the name is not locked, and otherwise the
+// errors of Lease.Release.
 func (t *turns) unlock(ctx context.Context, name string) error {
 	t.mu.Lock()
 	u := t.names[name]
@@ -127,7 +127,7 @@ func (t *turns) held(name string) *pawl.Lease {
 	return nil
 }
 
-// exchange replaces old by next, and reports whether old was still there.
+// exchange replaces old by next. It returns false if old is no longer there.
 func (t *turns) exchange(name string, old, next *pawl.Lease) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

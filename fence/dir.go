@@ -19,23 +19,23 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Dir is a Guard in a directory of a local file system, for the processes of one machine. The
-// token is on disk before Do calls the function, so neither kill -9 nor a power cut makes Dir forget it. If a
-// process is killed in Do, the next one gets in. While it is stopped there, the others wait. They get in
-// in no particular order, and up to 50 ms late.
+// Dir is a Guard in a directory of a local file system, for the processes of one machine. The token is on disk
+// before Do calls the function, so Dir forgets it neither after kill -9 nor after a power cut. If a process is
+// killed in Do, the next one gets in. While a process is stopped in Do, the others wait. They get in in no
+// particular order, and up to 50 ms late.
 //
-// Each resource has two small files for ever, NAME.lock and NAME.token, where NAME is made of its
-// SHA-256. If they are deleted, the resource forgets its token; if they are restored from a backup, it has
-// an older one. Do refuses a damaged file.
+// Each resource has two small files, NAME.lock and NAME.token, which stay for ever. NAME is derived from the
+// SHA-256 of the resource. If the files are deleted, the resource forgets its token. If they are restored from a
+// backup, it has an older token. Do refuses a damaged file.
 type Dir struct {
 	path  string
 	gates gates
 }
 
-// OpenDir returns a Guard in an existing directory. A user who may write there may write with any
+// OpenDir returns a Guard in an existing directory. A user who may write to the directory may write with any
 // token. On systems without flock(2), such as Windows, the error is errors.ErrUnsupported.
 func OpenDir(path string) (*Dir, error) {
-	abs, err := filepath.Abs(path) // or os.Chdir would make it forget its tokens
+	abs, err := filepath.Abs(path) // with a relative path os.Chdir would lead to other tokens
 	if err != nil {
 		return nil, fmt.Errorf("fence: a guard in %s: %w", path, err)
 	}
@@ -51,7 +51,7 @@ func (d *Dir) Do(ctx context.Context, resource string, token pawl.Token, f func(
 	if err := Check(resource, token); err != nil {
 		return err
 	}
-	// Goroutines wait for each other here, and only one of them for other processes.
+	// Goroutines wait for each other here. Only one of them waits for other processes.
 	g, err := d.gates.enter(ctx, resource)
 	if err != nil {
 		return err
@@ -81,8 +81,8 @@ func failed(ctx context.Context, resource string, err error) error {
 	return fmt.Errorf("fence: resource %q: %w", resource, err)
 }
 
-// waitLock polls for the flock. No message says that a process has unlocked, and a thread that waits in
-// flock(2) cannot be called back.
+// waitLock polls for the flock. No message tells when a process has unlocked, and a thread that waits in flock(2)
+// cannot be interrupted.
 func waitLock(ctx context.Context, path string) (*os.File, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		lock, err := tryLock(path)
@@ -104,7 +104,7 @@ func waitLock(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// raise returns when token is the largest on disk. The caller has the flock.
+// raise returns when token is the largest token on disk. The caller has the flock.
 func (d *Dir) raise(g *gate, path, resource string, token pawl.Token) error {
 	seen, err := readToken(path, resource)
 	if err != nil {
@@ -119,8 +119,8 @@ func (d *Dir) raise(g *gate, path, resource string, token pawl.Token) error {
 			return err
 		}
 	}
-	// What another process has written, or this one before an error, may be in the
-	// file and not yet on the disk. Here seen is what this process has made durable.
+	// The file may contain a token that is not on disk yet, from another process, or from this one before an
+	// error. g.seen is what this process has made durable.
 	if g.seen == token {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (d *Dir) raise(g *gate, path, resource string, token pawl.Token) error {
 	return nil
 }
 
-// A file has one line: magic, the checksum of the rest, the token, and the resource.
+// A token file is one line: magic, the checksum of the rest, the token, and the resource.
 const magic = "pawl-fence1"
 
 // readToken returns the token in a file, or 0 if there is no file.
@@ -146,14 +146,14 @@ func readToken(path, resource string) (pawl.Token, error) {
 	token, _, _ := strings.Cut(body(string(content)), " ")
 	n, err := ParseToken(token)
 	if err != nil || string(content) != line(resource, n) {
-		// To begin at 0 would let every old token in.
+		// Beginning at 0 would let every old token in.
 		return 0, &fs.PathError{Op: "read", Path: path, Err: errors.New(
 			"the file is damaged, so the largest token is not known: make sure that nobody holds the lock, and delete the file")}
 	}
 	return n, nil
 }
 
-// body returns a line without magic and checksum.
+// body returns a line without the magic and the checksum.
 func body(line string) string {
 	fields := strings.SplitN(line, " ", 3)
 	return fields[len(fields)-1]
@@ -164,9 +164,9 @@ func line(resource string, token pawl.Token) string {
 	return fmt.Sprintf("%s %08x %s", magic, crc32.ChecksumIEEE([]byte(body)), body)
 }
 
-// writeToken replaces the file. Whatever happens, the file is whole, old or new. The temporary name is
-// always the same, so that processes that are killed here leave one file behind. The file is made anew, because in a
-// directory that others may write to the old one may be a link.
+// writeToken replaces the file. After a crash the file is whole, old or new. The temporary name is always the
+// same, so that processes that are killed here leave only one file behind. writeToken removes a file with that
+// name first: in a directory to which others may write, it may be a link.
 func writeToken(path, resource string, token pawl.Token) error {
 	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -26,9 +26,9 @@ func openDir(path string) (*Dir, error) {
 	return &Dir{path: path}, nil
 }
 
-// tryLock takes the flock of the file at path, and makes the file if it is missing. It returns nil if
-// another process has the flock. Closing the file ends it, and so does the end of the process. Children do
-// not inherit it.
+// tryLock takes the flock of the file at path, and makes the file if it is missing. It returns nil if another
+// process has the flock. Closing the file frees the flock, and so does the end of the process. Children do not
+// inherit the flock.
 func tryLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -13,18 +13,17 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Header fields. A token is in decimal digits; the resource is escaped as part of
-// a path is.
+// Header fields. A token is written in decimal digits. A resource is escaped like a segment of a path.
 const (
-	TokenHeader    = "Fencing-Token"          // of the request, and repeated in a refusal
-	SeenHeader     = "Fencing-Token-Seen"     // of a refusal: the largest
-	ResourceHeader = "Fencing-Token-Resource" // of a refusal
+	TokenHeader    = "Fencing-Token"          // in a request, and repeated in a refusal
+	SeenHeader     = "Fencing-Token-Seen"     // in a refusal: the largest token that the resource has seen
+	ResourceHeader = "Fencing-Token-Resource" // in a refusal
 )
 
-// TokenError is a request without a token (428 Precondition Required), or with one that cannot be
+// TokenError is the error of a request without a token (428 Precondition Required), or with a token that cannot be
 // read (400 Bad Request).
 type TokenError struct {
-	Status int   // of the answer
+	Status int   // the HTTP status of the answer
 	Err    error // what is wrong with the token
 }
 
@@ -52,20 +51,19 @@ func FromHeader(h http.Header) (pawl.Token, error) {
 	}
 }
 
-// Handler returns a handler that calls next within g.Do for the resource of the request. So next must
-// not write after it has returned: put an http.TimeoutHandler around this handler, not inside. A
-// request that only reads (GET, HEAD, OPTIONS) may come without a token. With one it raises the
-// resource's token, as the first read of a new holder should. next finds the token in its context, see
-// Token.
+// Handler returns a handler that calls next within g.Do for the resource of the request. So next must not write
+// after it has returned: put an http.TimeoutHandler around this handler, not inside. A request that only reads
+// (GET, HEAD, OPTIONS) may come without a token. With a token it raises the resource's token, as the first read of
+// a new holder should. next gets the token from its context; see Token.
 //
-// A refused request is answered by WriteError. A client that may send a token may send a large one:
-// authenticate clients first.
+// WriteError answers a refused request. A client that may send a token may send a large one, so authenticate
+// clients first.
 //
-// Use a Memory if the data are in the memory of one server, and a Dir if they are on its disk. What
-// next sends to another service may arrive there late, and only that service can refuse it.
+// Use a Memory if the data are in the memory of one server, and a Dir if they are on its disk. If next sends a
+// request to another service, it may arrive there late, and only that service can refuse it.
 //
-// If the data are in a database, fence the transaction instead: use FromHeader, Install and
-// WriteError in your handler.
+// If the data are in a database, fence the transaction instead: use FromHeader, Install and WriteError in your
+// handler.
 func Handler(g Guard, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Header.Values(TokenHeader)) == 0 && reads(r.Method) {
@@ -89,10 +87,12 @@ func reads(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// WriteError answers a request that failed with err: with 412 Precondition Failed and both tokens for a
-// *StaleError, with the status of a *TokenError, and otherwise with 503 Service Unavailable. The body is the text
-// of the error. 412 fits better than 409 Conflict: the token is a precondition in a header, and the
-// same request cannot succeed later.
+// WriteError answers a request that failed with err. For a *StaleError it sends 412 Precondition Failed and both
+// tokens. For a *TokenError it sends the error's status, and otherwise 503 Service Unavailable. The body is the
+// text of the error.
+//
+// 412 fits better than 409 Conflict: the token is a precondition in a header, and the same request cannot succeed
+// later.
 func WriteError(w http.ResponseWriter, err error) {
 	status := http.StatusServiceUnavailable
 	var stale *StaleError
@@ -110,11 +110,11 @@ func WriteError(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), status)
 }
 
-// FromResponse returns the *StaleError that WriteError wrote into a response, or nil for any other
-// response. If that part is garbled, the error is ErrStale as well. FromResponse does not close the body.
+// FromResponse returns the *StaleError that WriteError wrote into a response, or nil for any other response. If
+// the header fields are garbled, the error also matches ErrStale. FromResponse does not close the body.
 func FromResponse(resp *http.Response) error {
 	if resp.StatusCode != http.StatusPreconditionFailed || len(resp.Header.Values(SeenHeader)) == 0 {
-		return nil // another 412, such as of If-Match
+		return nil // another 412, for example because of If-Match
 	}
 	token, err := ParseToken(resp.Header.Get(TokenHeader))
 	seen, err2 := ParseToken(resp.Header.Get(SeenHeader))
@@ -127,14 +127,14 @@ func FromResponse(resp *http.Response) error {
 
 type tokenKey struct{}
 
-// WithToken returns a copy of ctx with a token, for Transport and Token. The context of a lease needs
-// none.
+// WithToken returns a copy of ctx with a token, for Transport and Token. The context of a lease has the lease's
+// token without it.
 func WithToken(ctx context.Context, token pawl.Token) context.Context {
 	return context.WithValue(ctx, tokenKey{}, token)
 }
 
-// Token returns the token that WithToken put into ctx, or else the token of the lease to which ctx
-// belongs, see pawl.LeaseFrom. It returns 0 if there is none, and if ctx belongs to leases on several names,
+// Token returns the token that WithToken put into ctx, or else the token of the lease to which ctx belongs; see
+// pawl.LeaseFrom. It returns 0 if there is no token. It also returns 0 if ctx belongs to leases on several names,
 // because only the caller knows which of them protects the resource.
 func Token(ctx context.Context) pawl.Token {
 	token, err := tokenFrom(ctx)
@@ -163,15 +163,15 @@ func tokenFrom(ctx context.Context) (pawl.Token, error) {
 	return lease.Token(), nil
 }
 
-// Transport sends requests with the token of their context, see Token. Make them with the context of a lease,
-// such as Client.Do passes to its function. Transport does not send a request without a token, with several
+// Transport sends each request with the token of its context; see Token. Make requests with the context of a
+// lease, such as Client.Do passes to its function. Transport does not send a request without a token, with several
 // tokens, or with a context that has ended. FromResponse recognizes a refusal.
 //
-// A request without an answer may be carried out later, if its token is not stale by then.
+// If a request has no answer, the server may still carry it out, as long as the token is not stale.
 //
-// If an http.Client follows a redirect, the token goes along, also to another host: a service may redirect
-// to the server that leads. A token is no secret. But a service that you do not trust should not choose
-// where it goes: see http.Client.CheckRedirect.
+// If an http.Client follows a redirect, the token goes along, even to another host, because a service may redirect
+// to the server that leads. A token is not secret. But a service that you do not trust should not choose where
+// tokens go: see http.Client.CheckRedirect.
 type Transport struct {
 	Base http.RoundTripper // http.DefaultTransport if nil
 }
@@ -179,7 +179,7 @@ type Transport struct {
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	token, noToken := tokenFrom(r.Context())
-	err := r.Context().Err() // a lease's context looks at the clock
+	err := r.Context().Err() // a lease's context checks the clock
 	if err == nil && noToken != nil {
 		err = fmt.Errorf("fence: %s %s has %w", r.Method, r.URL.Redacted(), noToken)
 	}

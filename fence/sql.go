@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Dialect is a database's way of writing SQL.
+// Dialect is the variant of SQL that a database understands.
 type Dialect int
 
 const (
@@ -19,16 +19,16 @@ const (
 	SQLite                        // 3.24 or later
 )
 
-// Schema makes the table of Install if it is missing. It is the same in every dialect. If several
-// clients run it at once, PostgreSQL answers some of them with an error (SQLSTATE 23505 or 42710), and the
-// table is there: put it into a migration, or run it again.
+// Schema makes the table of Install if it is missing. All dialects use the same SQL. If several clients run it at
+// once, PostgreSQL returns an error to some of them (SQLSTATE 23505 or 42710), although the table is there. Put it
+// into a migration, or run it again.
 const Schema = `CREATE TABLE IF NOT EXISTS pawl_fence (
 	resource TEXT PRIMARY KEY,
 	token BIGINT NOT NULL
 )`
 
-// The row is written even if the token is the same. So at REPEATABLE READ and SERIALIZABLE the
-// database asks a transaction that read before another one wrote to try again.
+// install writes the row even if the token is the same. So if a transaction read before another one wrote, the
+// database makes it fail at REPEATABLE READ and SERIALIZABLE, and the caller tries again.
 var (
 	install = map[Dialect]string{
 		PostgreSQL: `INSERT INTO pawl_fence (resource, token) VALUES ($1, $2)
@@ -43,18 +43,17 @@ var (
 )
 
 // Install raises the resource's token in the user's transaction. It should be the first statement: at READ
-// COMMITTED, anything read earlier may be out of date. Until the transaction ends, Install for the same resource
-// waits in all others. So reading and writing are safe after it, at every isolation level, and a
-// rollback takes the token back together with the writes. A rollback to an earlier savepoint does so too, and
-// leaves the rest of the transaction unfenced.
+// COMMITTED, data that were read earlier may be out of date. Until the transaction ends, Install for the same
+// resource waits in all other transactions. So after Install reading and writing are safe at every isolation
+// level. A rollback takes the token back together with the writes. So does a rollback to an earlier savepoint,
+// after which the rest of the transaction is not fenced.
 //
-// If the resource has seen a larger token, the error is a *StaleError. Otherwise it is the error of Check or of
-// the database. After an error roll back. If a database asks to try again (SQLSTATE 40001 and 40P01,
-// SQLITE_BUSY), repeat the whole transaction, with the same token. With SQLite use BEGIN IMMEDIATE, or call
-// Install first, and set a busy_timeout.
+// If the resource has seen a larger token, Install returns a *StaleError. Otherwise it returns the error of Check
+// or of the database. Roll back after an error. If the database asks to try again (SQLSTATE 40001 and 40P01,
+// SQLITE_BUSY), repeat the whole transaction with the same token. With SQLite use BEGIN IMMEDIATE or call Install
+// first, and set a busy_timeout.
 //
-// A write of one statement to your own table needs no Install if the table has a column for the
-// token:
+// If your table has a column for the token, a single statement needs no Install:
 //
 //	UPDATE invoice SET total = $1, token = $2 WHERE id = $3 AND token <= $2
 //
@@ -74,8 +73,8 @@ func (d Dialect) Install(ctx context.Context, tx *sql.Tx, resource string, token
 	})
 }
 
-// PgxTx is a pgx.Tx of any version. Pools and connections do not fit, because Install would raise the
-// token in a transaction of its own.
+// PgxTx is a pgx.Tx of any version. Pools and connections do not have these methods: with them Install would raise
+// the token in a separate transaction.
 type PgxTx[T PgxTag, R PgxRow] interface {
 	Exec(ctx context.Context, sql string, args ...any) (T, error)
 	QueryRow(ctx context.Context, sql string, args ...any) R
@@ -89,11 +88,12 @@ type (
 	PgxRow interface{ Scan(dest ...any) error }
 )
 
-// InstallPgx is PostgreSQL.Install for a transaction of pgx:
+// InstallPgx does what PostgreSQL.Install does, for a transaction of pgx:
 //
 //	err := fence.InstallPgx(ctx, tx, "invoice/42", lease.Token())
 //
-// In a nested transaction it counts until that is rolled back, as after a savepoint.
+// In a nested transaction the token stays raised until the nested transaction is rolled back, as after a
+// savepoint.
 func InstallPgx[T PgxTag, R PgxRow](ctx context.Context, tx PgxTx[T, R], resource string, token pawl.Token) error {
 	return raise(ctx, resource, token, func() (int64, error) {
 		tag, err := tx.Exec(ctx, install[PostgreSQL], resource, int64(token))
@@ -106,7 +106,7 @@ func InstallPgx[T PgxTag, R PgxRow](ctx context.Context, tx PgxTx[T, R], resourc
 	})
 }
 
-// raise raises a token. install returns the number of rows that it changed, look reads the token.
+// raise raises a token. install returns the number of rows that it changed. look reads the token.
 func raise(ctx context.Context, resource string, token pawl.Token, install func() (int64, error), look func(*int64) error) error {
 	if err := Check(resource, token); err != nil {
 		return err
@@ -118,7 +118,7 @@ func raise(ctx context.Context, resource string, token pawl.Token, install func(
 	if n == 1 {
 		return nil
 	}
-	// The row was not changed, but it is locked, so this is the token that the statement saw.
+	// install did not change the row, but it locked it. So look reads the token that install saw.
 	var seen int64
 	if err := look(&seen); err != nil {
 		return sqlError(ctx, resource, err)

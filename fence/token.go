@@ -15,12 +15,12 @@ import (
 // ErrStale matches a *StaleError with errors.Is.
 var ErrStale = errors.New("stale fencing token")
 
-// StaleError is a write that was refused and did nothing, because the resource has seen a larger
-// token. Stop: the lease has ended.
+// StaleError is the error of a write that was refused, because the resource has seen a larger token. The write did
+// nothing. Stop: the lease has ended.
 type StaleError struct {
-	Resource string     // that was to be written
-	Token    pawl.Token // of the write
-	Seen     pawl.Token // the largest that the resource has seen
+	Resource string     // the resource of the write
+	Token    pawl.Token // the token of the write
+	Seen     pawl.Token // the largest token that the resource has seen
 }
 
 // Error names both tokens and the resource.

@@ -41,7 +41,7 @@ func (w *wire) List(ctx context.Context, prefix string) ([]*driver.Info, error) 
 		if !strings.HasPrefix(name, prefix) {
 			continue
 		}
-		// A free name has no waiters, so its holders say it all.
+		// A name without holders has no waiters.
 		if s.settle(l, now); len(l.holders) > 0 {
 			list = append(list, l.info(now, true))
 		}
@@ -76,8 +76,7 @@ func (w *wire) Break(ctx context.Context, name, lease string, by *driver.Holder,
 	return nil
 }
 
-// info describes a settled lock. The queue is left out where only holders
-// matter, since it may be long.
+// info returns the state of a settled lock. It includes the queue, which may be long, only if queue is set.
 func (l *lock) info(now driver.Instant, queue bool) *driver.Info {
 	wall := time.Now().Round(0)
 	at := func(i driver.Instant) time.Time { return wall.Add(i.Sub(now)) }

@@ -11,27 +11,26 @@ import (
 
 // lock is one name. Store.mu guards it.
 //
-// The end of a lease, and a waiter that leaves the queue, let in the waiters that
-// fit now, in the same critical section. So at any other time the first waiter
-// does not fit, nobody can come in between, and a request cannot overtake the
-// queue: it has only to look whether there is one.
+// When a lease ends or a waiter leaves the queue, the waiters that fit are granted the name in the same critical
+// section. So at any other time the first waiter does not fit, and nobody can come in between. A request cannot
+// overtake the queue if it only checks whether there is one.
 //
-// It is never deleted, because it keeps the token, and is therefore small.
+// A lock is never deleted, because it keeps the token. So it is small.
 type lock struct {
 	name       string
-	token      uint64    // the largest granted so far
-	holders    []*holder // in the order of tokens; some may have expired without anybody having looked
+	token      uint64    // the largest token granted so far
+	holders    []*holder // in the order of tokens; some may have expired, see settle
 	head, tail *waiter
-	broken     *broken // the last lease that was ended by force
+	broken     *broken // the last lease that was broken
 }
 
-// broken is a lease that was ended by force, and by whom.
+// broken is a lease that was broken, and its error.
 type broken struct {
 	lease string
 	loss  *driver.LostError
 }
 
-// loss returns why a lease that holds l no longer has ended.
+// loss returns the reason why a lease that does not hold l has ended.
 func (l *lock) loss(lease string) *driver.LostError {
 	if l != nil && l.broken != nil && l.broken.lease == lease {
 		return l.broken.loss
@@ -39,7 +38,7 @@ func (l *lock) loss(lease string) *driver.LostError {
 	return &driver.LostError{Reason: driver.Gone}
 }
 
-// holder is one lease. A client may hold a hundred thousand, so it has no timer.
+// holder is a lease. A client may hold a hundred thousand leases, so a holder has no timer.
 type holder struct {
 	owner    *wire
 	lock     *lock
@@ -49,15 +48,15 @@ type holder struct {
 	shared   bool
 	slots    int
 	token    uint64
-	spare    uint64 // tokens after its own that are its own too
-	waited   bool   // somebody was waiting when it was granted
-	keeps    bool   // its client may keep it after its release
+	spare    uint64 // number of tokens reserved after token
+	waited   bool   // others were waiting at the grant
+	keeps    bool   // the client may keep the lease after its release
 	acquired driver.Instant
 	since    driver.Instant // when the TTL began
 	ttl      time.Duration
 }
 
-// reserved is how many tokens a lease that may be kept has after its own.
+// reserved is the number of tokens that are reserved for a lease that its client may keep.
 const reserved = 4000
 
 func (h *holder) expires() driver.Instant { return h.since.Add(h.ttl) }
@@ -66,15 +65,14 @@ func (h *holder) answer() driver.Answer {
 	return driver.Answer{Granted: true, Token: h.token, Spare: h.spare, Waited: h.waited, Since: h.since, Session: h.owner.store, Handle: h}
 }
 
-// lose tells the client of a lease that somebody else has ended it.
+// lose tells the client of a lease that somebody else has ended the lease.
 func (h *holder) lose(why *driver.LostError) {
 	if !h.owner.crashed {
 		h.owner.tell(driver.Event{Kind: driver.Lost, Name: h.lock.name, Lease: h.lease, Loss: why})
 	}
 }
 
-// fits reports whether req may be held together with the present holders, which
-// are all of one kind.
+// fits reports whether req may hold the name together with the present holders, which are all of one kind.
 func (l *lock) fits(req *driver.Request) bool {
 	if len(l.holders) == 0 {
 		return true
@@ -89,9 +87,8 @@ func (l *lock) fits(req *driver.Request) bool {
 	return false
 }
 
-// settle ends the leases whose time has passed. Every operation on a name begins
-// with it, so expiry needs no timer: it happens when somebody asks. If somebody
-// waits, the first of them asks at the right time.
+// settle ends the leases that have expired. Every operation on a name begins with it, so expiry needs no timer: a
+// lease ends when somebody looks. If there are waiters, the first of them looks at the right time.
 func (s *Store) settle(l *lock, now driver.Instant) {
 	if s.NoExpiry {
 		return
@@ -112,7 +109,7 @@ func (s *Store) settle(l *lock, now driver.Instant) {
 	}
 }
 
-// find returns the holder that ref names, or nil.
+// find returns the holder for ref, or nil.
 func (s *Store) find(ref driver.Ref, now driver.Instant) *holder {
 	l := s.locks[ref.Name]
 	if l == nil {
@@ -122,7 +119,7 @@ func (s *Store) find(ref driver.Ref, now driver.Instant) *holder {
 	return l.holder(ref.Lease)
 }
 
-// admits reports whether req may be granted now: it does not overtake.
+// admits reports whether req may be granted now without overtaking the queue.
 func (l *lock) admits(req *driver.Request) bool { return l.head == nil && l.fits(req) }
 
 func (l *lock) otherSlots(req *driver.Request) error {
@@ -142,7 +139,7 @@ func (l *lock) holder(lease string) *holder {
 	return nil
 }
 
-// slots returns how many slots the name has while some are held, and else 0.
+// slots returns the number of slots that the name has while some are held, and otherwise 0.
 func (l *lock) slots() int {
 	if len(l.holders) == 0 {
 		return 0
@@ -167,8 +164,8 @@ func (l *lock) grant(w *wire, req *driver.Request, now driver.Instant) *holder {
 	return h
 }
 
-// replace grants req, which is shared, in place of an exclusive lease. Waiting readers come in, up to the first
-// writer.
+// replace grants req, which is shared, in place of an exclusive lease. Then it admits waiting readers, up to the
+// first writer.
 func (l *lock) replace(w *wire, req *driver.Request, now driver.Instant) (driver.Answer, error) {
 	old := l.holder(req.Instead)
 	if old == nil {
@@ -180,7 +177,7 @@ func (l *lock) replace(w *wire, req *driver.Request, now driver.Instant) (driver
 	return h.answer(), nil
 }
 
-// remove takes the name from h, if it is a holder, and lets in the waiters that fit now.
+// remove ends h, if it is a holder, and admits the waiters that fit now.
 func (l *lock) remove(h *holder, now driver.Instant) {
 	if i := slices.Index(l.holders, h); i >= 0 {
 		l.holders = slices.Delete(l.holders, i, i+1)
@@ -188,9 +185,8 @@ func (l *lock) remove(h *holder, now driver.Instant) {
 	}
 }
 
-// admit grants the name to the waiters at the front of the queue that fit. It is
-// called whenever the holders or the queue have changed. Then the first that does
-// not fit watches the clock anew.
+// admit grants the name to the waiters at the front of the queue that fit. It is called whenever the holders or
+// the queue have changed. The first waiter that does not fit is told when to look again.
 func (l *lock) admit(now driver.Instant) {
 	for w := l.head; w != nil && l.fits(&w.req); w = l.head {
 		l.leave(w)
@@ -214,7 +210,7 @@ func (s *Store) free(l *lock, now driver.Instant) time.Duration {
 	return first.Sub(now)
 }
 
-// recall tells the clients that may keep a lease that somebody else wants its name.
+// recall tells the clients that may keep a lease that another client wants the name.
 func (l *lock) recall(waits bool) {
 	for _, h := range l.holders {
 		if h.keeps && !h.owner.crashed {

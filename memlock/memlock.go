@@ -2,13 +2,12 @@
 
 // Package memlock keeps leases in memory, within one process.
 //
-// It has two uses. Tests of programs that use package pawl open it as their store: in
-// a testing/synctest bubble its leases expire in fake time. And it is the reference
-// for other stores, written to be read: a mutex and a clock, without goroutines or
-// timers for each lease.
+// It has two uses. Tests of programs that use package pawl open it as their store; in a testing/synctest bubble
+// its leases expire in fake time. It is also the reference for other stores, written to be read: a mutex and a
+// clock, without a goroutine or a timer for each lease.
 //
-// Leases end with the process, and tokens begin at 1 again in every Store. Do not use
-// it for work that a second process may do too.
+// Leases end with the process, and in every Store tokens begin at 1. Do not use it for work that a second process
+// may also do.
 package memlock
 
 import (
@@ -18,15 +17,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Store holds leases. The zero value is ready to use. A Store must not be
-// copied, and remembers the last token of every name it has ever granted.
+// Store contains leases. The zero value is ready to use. A Store must not be copied. It remembers the last token
+// of every name that it has ever granted.
 type Store struct {
-	// NoExpiry makes a store whose leases have no end of their own, such as
-	// files: they last until they are released or broken, or until their
-	// participant has crashed. Set it before first use.
+	// NoExpiry makes leases last until they are released or broken, or until their participant has crashed, as in
+	// a store of files. Set it before the first use.
 	NoExpiry bool
 
-	mu      sync.Mutex // guards all below, and every lock, holder and waiter
+	mu      sync.Mutex // guards the fields below, and every lock, holder and waiter
 	locks   map[string]*lock
 	waiters map[string]*waiter // by lease
 }
@@ -35,9 +33,8 @@ type Store struct {
 // processes would.
 func (s *Store) Participant() driver.Store { return &wire{store: s, tell: func(driver.Event) {}} }
 
-// Crash ends p, which must be a participant of s, as SIGKILL ends a process: each
-// further request of p fails and does nothing. Its leases stay until they expire;
-// with NoExpiry they end at once.
+// Crash ends p, which must be a participant of s, as SIGKILL ends a process: each further request of p fails and
+// does nothing. Its leases stay until they expire. With NoExpiry they end at once.
 func (s *Store) Crash(p driver.Store) {
 	w, ok := p.(*wire)
 	if !ok || w.store != s {

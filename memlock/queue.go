@@ -4,7 +4,7 @@ package memlock
 
 import "github.com/pawl-go/pawl/driver"
 
-// waiter is one lease in the queue of a lock. Store.mu guards it.
+// waiter is a request in the queue of a lock. Store.mu guards it.
 type waiter struct {
 	owner      *wire
 	lock       *lock
@@ -27,7 +27,7 @@ func (l *lock) enqueue(w *wire, req *driver.Request, now driver.Instant) {
 	l.tail = last
 }
 
-// leave takes w out of the queue.
+// leave removes w from the queue.
 func (l *lock) leave(w *waiter) {
 	delete(w.owner.store.waiters, w.req.Lease)
 	if w.prev == nil {
@@ -43,7 +43,7 @@ func (l *lock) leave(w *waiter) {
 	w.prev, w.next = nil, nil
 }
 
-// quit takes the waiter with the given lease out of the queue of l.
+// quit removes the waiter with the given lease from the queue of l. It returns false if there is none.
 func (s *Store) quit(l *lock, lease string) bool {
 	w := s.waiters[lease]
 	if w == nil || w.lock != l {
@@ -53,7 +53,7 @@ func (s *Store) quit(l *lock, lease string) bool {
 	return true
 }
 
-// dropWaiters takes the waiters of a crashed participant out of the queue.
+// dropWaiters removes the waiters of a crashed participant from the queue.
 func (l *lock) dropWaiters(owner *wire, now driver.Instant) {
 	for w := l.head; w != nil; {
 		next := w.next

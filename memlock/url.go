@@ -14,11 +14,11 @@ import (
 
 func init() { pawl.Register("mem", openByURL) }
 
-// named are the stores that URLs name.
+// named contains the stores of URLs with a name, by name.
 var named sync.Map
 
-// openByURL opens mem:, a store that nobody else can reach, or mem://name, the store of
-// that name of this process.
+// openByURL opens mem:, a new store that no other client can reach, or mem://name, the store with that name in
+// this process.
 func openByURL(_ context.Context, url string, _ *pawl.Options) (driver.Store, error) {
 	_, name, _ := strings.Cut(url, ":")
 	name = strings.TrimPrefix(name, "//")

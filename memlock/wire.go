@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// wire is one participant's way to the store.
+// wire is one participant of a store.
 type wire struct {
 	driver.Basic
 	store   *Store
@@ -74,7 +74,7 @@ func (w *wire) Ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	}
 	ans := driver.Answer{Free: s.free(l, now), Session: s}
 	if l.head.req.Lease != req.Lease {
-		ans.Rank = 1 // that it is not the first is all that counts
+		ans.Rank = 1 // the client only asks whether the rank is 0
 	}
 	return ans, nil
 }
@@ -97,7 +97,7 @@ func (w *wire) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (dr
 	return driver.Renewal{Since: now, Kept: kept}, nil
 }
 
-// End implements driver.Store. It does not look at ctx: there is nothing to wait for.
+// End implements driver.Store. It ignores ctx, because it never waits.
 func (w *wire) End(_ context.Context, ref driver.Ref, _ driver.End) (found bool, err error) {
 	if err := w.enter(context.Background()); err != nil {
 		return false, err
@@ -114,7 +114,7 @@ func (w *wire) End(_ context.Context, ref driver.Ref, _ driver.End) (found bool,
 		}
 		return true, nil
 	case l != nil && w.store.quit(l, ref.Lease):
-		l.admit(now) // those behind it may fit with the holders
+		l.admit(now) // waiters behind it may fit with the holders
 		return true, nil
 	}
 	return false, nil

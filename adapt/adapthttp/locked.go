@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Anonymous shows only the kind of each lease and since when it is held. It hides the holders, their reasons, the
-// tokens and the waiters.
+// Anonymous shows only the kind of each lease and the time since which it is held. It hides the holders, their
+// reasons, the tokens and the waiters.
 func Anonymous(_ *http.Request, info *pawl.Info) *pawl.Info {
 	shown := &pawl.Info{Name: info.Name}
 	for _, h := range info.Holders {
@@ -22,11 +22,10 @@ func Anonymous(_ *http.Request, info *pawl.Info) *pawl.Info {
 	return shown
 }
 
-// Everything shows all that is known, as "pawl show" does. Use it if every client of the server may know
-// it.
+// Everything shows all that is known, as "pawl show" does. Use it only if every client of the server may know it.
 func Everything(_ *http.Request, info *pawl.Info) *pawl.Info { return info }
 
-// schema is the number of the form of "pawl show --json". The answer has all its fields except the store. A
+// schema is the schema number of "pawl show --json". The answer has all fields of that output except the store. A
 // test of the command compares the two.
 const schema = 1
 
@@ -43,7 +42,7 @@ type lockJSON struct {
 	Waiters []driver.Waiter `json:"waiters"`
 }
 
-// writeLocked answers 423, RFC 4918.
+// writeLocked answers with 423 Locked, as RFC 4918 defines it.
 func writeLocked(w http.ResponseWriter, info *pawl.Info) {
 	l := lockJSON{info.Name, true, info.Token, append([]driver.Held{}, info.Holders...), append([]driver.Waiter{}, info.Waiters...)}
 	h := w.Header()
@@ -53,7 +52,7 @@ func writeLocked(w http.ResponseWriter, info *pawl.Info) {
 	_ = json.NewEncoder(w).Encode(lockedJSON{schema, l}) // the client may have gone
 }
 
-// retryAfter rounds up: a client that comes back too early is refused again.
+// retryAfter sets Retry-After. It rounds up, because a client that comes back too early is refused again.
 func retryAfter(w http.ResponseWriter, d time.Duration) {
 	if d <= 0 {
 		d = time.Second

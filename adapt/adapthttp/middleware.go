@@ -15,52 +15,51 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Middleware lets one request at a time through for each name, on all servers with the same store. Do
-// not change it after the first use.
+// Middleware lets one request at a time through for each name, on all servers with the same store. Do not change
+// it after the first use.
 //
 //	lock := adapthttp.Middleware{Locks: locks, Name: func(r *http.Request) string { return "invoice/" + r.PathValue("id") }}
 //	mux.Handle("POST /invoice/{id}", lock.Handler(pay))
 //
-// The context of the request ends with the lease, and pawl.LeaseFrom finds the lease in it, for its token. The
-// lease ends when the handler returns. An http.TimeoutHandler returns while the work goes on, so put it around
-// this handler, not inside.
+// The context of the request ends with the lease. pawl.LeaseFrom returns the lease from the context, for its
+// token. The lease ends when the handler returns. An http.TimeoutHandler returns while the work goes on, so put it
+// around this handler, not inside.
 //
-// A request for a name that is held gets 423 Locked with Retry-After and a JSON body that describes the
-// holder, as far as Show allows. If the store cannot be reached, the answer is 503, and the handler does not
-// run.
+// If the name is held, the answer is 423 Locked with Retry-After and a JSON body that describes the holder, as far
+// as Show allows. If the store cannot be reached, the answer is 503, and the handler does not run.
 //
-// If the lease is lost while the handler runs, the answer is no success, even if the loss is found only by
-// the release: a status below 400 after the loss becomes 503, and a response that has begun is aborted
-// (http.ErrAbortHandler). The handler's effects so far remain: it must check its context or send the
-// token. Middleware does not touch a hijacked connection.
+// If the lease is lost while the handler runs, the answer is not a success, even if only the release shows the
+// loss: a status below 400 becomes 503, and a response that has begun is aborted (http.ErrAbortHandler). What the
+// handler has done so far remains, so it must check its context or send the token. Middleware does not touch a
+// hijacked connection.
 type Middleware struct {
 	Locks *pawl.Client // acquires the leases; must be set
 
-	// Name returns the name that a request locks. If it comes from the request, a stranger can choose what
-	// to lock. A name that driver.CheckName refuses is answered with 400. An empty name is answered with
-	// 500 and goes to Report: keep requests that need no lock from this handler.
+	// Name returns the name that a request locks. If it comes from the request, a stranger can choose what to
+	// lock. If driver.CheckName refuses the name, the answer is 400. If the name is empty, the answer is 500, and
+	// Report is called: keep requests that need no lock away from this handler.
 	Name func(*http.Request) string
 
 	// Wait is how long a request waits for the lock. With 0 it does not wait.
 	Wait time.Duration
 
-	// RetryAfter is the Retry-After of a refusal; 0 means a second. If the store knows better, see
-	// pawl.ClosedError, that is used.
+	// RetryAfter is the Retry-After of a refusal. 0 means a second. If the store knows a better time, that is
+	// used; see pawl.ClosedError.
 	RetryAfter time.Duration
 
-	// Show chooses what the answer says of the holder. Nil means Anonymous. It may return another Info,
-	// and must not change this one. Users, hosts, commands and reasons are for colleagues only. Show the
-	// id of a lease only to clients that may break it.
+	// Show chooses what the answer says of the holder. Nil means Anonymous. Show may return another Info, and must
+	// not change the one that it gets. Show users, hosts, commands and reasons only to colleagues. Show the id of
+	// a lease only to clients that may break it.
 	Show func(*http.Request, *pawl.Info) *pawl.Info
 
-	// Report is called with errors that the client of a request cannot mend: the store could not be reached, the
-	// lease was lost or could not be released, there is no name. If it is nil, slog.Default() logs them.
+	// Report is called with errors that the client of a request cannot fix: the store could not be reached, the
+	// lease was lost or could not be released, or there is no name. If Report is nil, slog.Default() logs them.
 	Report func(*http.Request, error)
 
-	Options []pawl.Option // of Acquire and TryAcquire
+	Options []pawl.Option // for Acquire and TryAcquire
 }
 
-// Handler returns next under the lock.
+// Handler returns a handler that calls next under the lock.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lease, err := m.acquire(r)
@@ -88,7 +87,7 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 
 var errNoName = errors.New("adapthttp: Name returns no name for this request: let it return one, or keep such requests from here")
 
-// badName is an invalid name, which is the fault of the request.
+// badName is the error of an invalid name, which is the fault of the request.
 type badName struct{ error }
 
 func (m *Middleware) acquire(r *http.Request) (*pawl.Lease, error) {
@@ -111,8 +110,9 @@ func (m *Middleware) acquire(r *http.Request) (*pawl.Lease, error) {
 	return lease, err
 }
 
-// waited returns the error of a request that waited in vain without learning who holds the name: there is
-// more time here than in Acquire. If the store cannot show holders, the name was held all the same.
+// waited returns the error of a request that has waited for Wait without getting the lock. It looks up the
+// holders, for which Acquire had no time. If the store cannot show holders, the error still says that the name was
+// held.
 func (m *Middleware) waited(r *http.Request, name string) error {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
@@ -123,7 +123,7 @@ func (m *Middleware) waited(r *http.Request, name string) error {
 	return &pawl.Error{Op: "acquire", Name: name, Err: &pawl.HeldError{Info: info}}
 }
 
-// refuse answers a request without a lease. The error of the store goes to Report only, because it may name
+// refuse answers a request that has no lease. Only Report gets the error of the store, because it may name
 // servers.
 func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var held *pawl.HeldError

@@ -9,15 +9,15 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// response refuses to answer with success after the loss of the lease.
+// response is an http.ResponseWriter that replaces an answer of success by a refusal after the lease was lost.
 type response struct {
 	http.ResponseWriter
 	lease   *pawl.Lease
-	status  int   // 0 until it is written
-	refused error // the loss, once it has been answered
+	status  int   // the status that was written, or 0
+	refused error // the loss, after refuse has answered
 }
 
-// lost returns the loss of the lease, or nil. A handler may release the lease early.
+// lost returns the loss of the lease, or nil. It returns nil if the handler has released the lease early.
 func (a *response) lost() error {
 	if err := a.lease.Err(); errors.Is(err, pawl.ErrLost) {
 		return err
@@ -28,7 +28,7 @@ func (a *response) lost() error {
 // WriteHeader implements http.ResponseWriter.
 func (a *response) WriteHeader(status int) {
 	if a.status != 0 || status < 200 && status != http.StatusSwitchingProtocols {
-		if a.refused == nil { // superfluous, which the server logs, or informational
+		if a.refused == nil { // a second header, which the server logs, or an informational one
 			a.ResponseWriter.WriteHeader(status)
 		}
 		return
@@ -47,7 +47,7 @@ func (a *response) WriteHeader(status int) {
 func (a *response) refuse(lost error) {
 	a.status, a.refused = http.StatusServiceUnavailable, lost
 	for _, of := range []string{"Content-Encoding", "Etag", "Last-Modified", "Cache-Control", "Expires", "Location"} {
-		a.Header().Del(of) // the answer that is not given
+		a.Header().Del(of) // they describe the answer that is replaced
 	}
 	http.Error(a.ResponseWriter, "the lock was lost while the request was handled", a.status)
 }
@@ -63,7 +63,7 @@ func (a *response) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// FlushError is what http.ResponseController calls.
+// FlushError flushes the response. http.ResponseController calls it.
 func (a *response) FlushError() error {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
@@ -77,12 +77,12 @@ func (a *response) FlushError() error {
 // Flush implements http.Flusher.
 func (a *response) Flush() { _ = a.FlushError() }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the underlying ResponseWriter, for http.ResponseController.
 func (a *response) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// finish is called when the handler has returned and the lease was released. back is the error of the
-// release, which may be the first sign of a loss. A success that has begun cannot be taken back, but finish
-// can keep it from looking complete.
+// finish is called when the handler has returned and the lease was released. back is the error of the release,
+// which may be the first sign of a loss. A success that has begun cannot be taken back. But finish aborts the
+// response, so that it does not look complete.
 func (a *response) finish(back error) {
 	switch {
 	case !errors.Is(back, pawl.ErrLost):

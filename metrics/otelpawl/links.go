@@ -19,12 +19,12 @@ func traceparent(ctx context.Context) string {
 	return carrier[traceparentKey]
 }
 
-// links returns links to the spans of the leases in the way of a call, each once. It leaves out the span of
-// the call itself: of two calls in one span, one waits for the other.
+// links returns links to the spans of the leases in the way of a call, each once. It leaves out the span of the
+// call itself, because two calls in one span may wait for each other's lease.
 func links(ctx context.Context, inTheWay []pawl.Held) (all []trace.Link) {
 	seen := map[trace.SpanID]bool{trace.SpanContextFromContext(ctx).SpanID(): true}
 	for _, h := range inTheWay {
-		carrier := propagation.MapCarrier{traceparentKey: h.Trace} // others wrote it: what is none is no span
+		carrier := propagation.MapCarrier{traceparentKey: h.Trace} // others wrote it, and it may be invalid
 		to := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 		if to.IsValid() && !seen[to.SpanID()] {
 			seen[to.SpanID()] = true

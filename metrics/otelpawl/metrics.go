@@ -12,9 +12,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Metrics returns an Observer that counts the events of a client; see pawl.Options. Several
-// clients that have it are counted together. Make one for the process: the MeterProvider keeps
-// what it needs of each.
+// Metrics returns an Observer that counts the events of a client; see pawl.Options. If several clients have the
+// Observer, it counts them together. Call Metrics once per process, because the MeterProvider keeps what each call
+// registers.
 func Metrics(opts *Options) (pawl.Observer, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -60,12 +60,12 @@ func Metrics(opts *Options) (pawl.Observer, error) {
 	return m.Observer(), nil
 }
 
-// recorders has what records a value of each instrument. It is a measure.Library.
+// recorders contains a function for each instrument that records a value. It is a measure.Library.
 type recorders map[*measure.Instrument]func(ctx context.Context, value float64, of metric.MeasurementOption)
 
 // Begin implements measure.Library.
 func (r recorders) Begin(i *measure.Instrument, labels ...string) {
-	if i.Kind != measure.Histogram { // one without a value has no series
+	if i.Kind != measure.Histogram { // a histogram without values has no series
 		r.Record(context.Background(), i, 0, labels...)
 	}
 }
@@ -75,7 +75,7 @@ func (r recorders) Record(ctx context.Context, i *measure.Instrument, value floa
 	r[i](ctx, value, attributes(i, labels))
 }
 
-// attributes returns labels as attributes: no class is no attribute.
+// attributes returns labels as attributes. It leaves out an empty class.
 func attributes(i *measure.Instrument, labels []string) metric.MeasurementOption {
 	var all []attribute.KeyValue
 	for n, value := range labels {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otelpawl reports the locks of pawl to OpenTelemetry. Metrics counts, and Traces makes a
-// span of each wait and of each lease. docs/metrics.md describes them.
+// Package otelpawl reports the locks of pawl to OpenTelemetry. Metrics counts events. Traces makes a span for each
+// wait and each lease. docs/metrics.md describes them.
 package otelpawl
 
 import (
@@ -12,20 +12,20 @@ import (
 
 const scope = "github.com/pawl-go/pawl/metrics/otelpawl"
 
-// Options are the settings of Metrics and Traces. A nil *Options is the same as the zero value.
+// Options are the settings of Metrics and Traces. The zero value and a nil *Options are valid.
 type Options struct {
-	// Class returns the class of the name of a lock, an attribute of metrics and spans. Each class has its
-	// own series, so use few: the name itself is a class only if there are few names. With nil there is no
-	// attribute.
+	// Class returns the class of a lock's name, which is an attribute of metrics and spans. Each class has
+	// separate series, so use few classes. The name itself can be the class only if there are few names. With nil
+	// there is no attribute.
 	Class func(name string) string
 
-	// MeterProvider is for Metrics. The default is the global one.
+	// MeterProvider is the provider for Metrics. The default is the global one.
 	MeterProvider metric.MeterProvider
 
-	// TracerProvider is for Traces. The default is the global one.
+	// TracerProvider is the provider for Traces. The default is the global one.
 	TracerProvider trace.TracerProvider
 
-	// Names adds the names of locks to spans, and errors, which may contain names.
+	// Names adds the names of locks and the texts of errors, which may contain names, to spans.
 	Names bool
 }
 

@@ -14,12 +14,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Traces returns an Observer that makes a span "pawl.wait" of each call of Acquire, and a span
-// "pawl.hold" of each lease, children of the span in the call's context. Several clients may share
-// it.
+// Traces returns an Observer that makes a span "pawl.wait" for each call of Acquire, and a span "pawl.hold" for
+// each lease. They are children of the span in the call's context. Several clients may share the Observer.
 //
-// The record of a lease in the store names the span of its call. The span of a wait has a link to
-// the span of the lease that it waited for.
+// The store's record of a lease contains the span of the call that acquired it. The span of a wait has a link to
+// that span of the lease for which it waited.
 func Traces(opts *Options) pawl.Observer {
 	if opts == nil {
 		opts = &Options{}
@@ -42,7 +41,7 @@ type spans struct {
 	names bool
 
 	mu   sync.Mutex
-	held map[string]*held // by Event.Lease, which no two leases have at the same time
+	held map[string]*held // by Event.Lease, which is unique among the leases that are held
 }
 
 type held struct {
@@ -50,7 +49,7 @@ type held struct {
 	suspect bool
 }
 
-// start begins a span in the past.
+// start begins a span that started the given time ago.
 func (t *spans) start(e pawl.Event, name string, ago time.Duration, links ...trace.Link) trace.Span {
 	g := measure.GroupOf(e, t.class)
 	all := []attribute.KeyValue{attribute.String("pawl.kind", g.Kind)}
@@ -67,8 +66,8 @@ func (t *spans) start(e pawl.Event, name string, ago time.Duration, links ...tra
 	return span
 }
 
-// wait makes the span of a wait when it has ended: an event says how long the call has waited, not which
-// Waiting it belongs to.
+// wait makes the span of a wait when the wait has ended: its event says how long the call has waited. No event
+// says to which Waiting event it belongs, so the span cannot begin there.
 func (t *spans) wait(e pawl.Event, outcome string) {
 	var inTheWay []pawl.Held
 	if e.Behind != nil {
@@ -132,7 +131,7 @@ func (t *spans) end(e pawl.Event) {
 	h.End()
 }
 
-// fail records an error, if there is one.
+// fail records err, unless it is nil.
 func (t *spans) fail(span trace.Span, err error, outcome string) {
 	if err == nil {
 		return

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prompawl counts the locks of pawl for Prometheus. docs/metrics.md describes each metric. The
-// folder metrics has a dashboard and alerts for them.
+// Package prompawl counts the locks of pawl for Prometheus. docs/metrics.md describes each metric. The directory
+// metrics contains a dashboard and alerts for them.
 package prompawl
 
 import (
@@ -12,32 +12,30 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options are the settings of Metrics. A nil *Options is the same as the zero value.
+// Options are the settings of New. The zero value and a nil *Options are valid.
 type Options struct {
-	// Class returns the value of the label class for the name of a lock. Each class has its own
-	// series, so use few: the name itself is a class only if there are few names. With nil all
-	// names are in the class "".
+	// Class returns the value of the label class for a lock's name. Each class has separate series, so use few
+	// classes. The name itself can be the class only if there are few names. With nil all names have the class "".
 	Class func(name string) string
 }
 
-// Metrics are the metrics of one or several clients, and a prometheus.Collector of them.
+// Metrics are the metrics of one or several clients. Metrics is a prometheus.Collector.
 type Metrics struct {
 	meter   *measure.Meter
 	vectors vectors
 	gauges  map[*measure.Instrument]*prometheus.Desc
 }
 
-// vectors has what is counted. It is a measure.Library.
+// vectors contains the vector of each instrument that is not a gauge. It is a measure.Library.
 type vectors map[*measure.Instrument]vector
 
-// vector has the series of one instrument. series returns what adds a value to one of them.
+// vector contains the series of one instrument. series returns a function that adds a value to one of them.
 type vector struct {
 	prometheus.Collector
 	series func(labels ...string) func(value float64)
 }
 
-// New makes Metrics. Register them once, and give their Observer to the clients that they
-// count.
+// New returns Metrics. Register them once, and give their Observer to the clients that they should count.
 func New(opts *Options) *Metrics {
 	if opts == nil {
 		opts = &Options{}
@@ -71,8 +69,8 @@ func (v vectors) Record(_ context.Context, i *measure.Instrument, value float64,
 	v[i].series(labels...)(value)
 }
 
-// Observer returns what counts the events of a client; see pawl.Options. Several clients that
-// have it are counted together.
+// Observer returns an Observer that counts the events of a client; see pawl.Options. If several clients have it,
+// it counts them together.
 func (m *Metrics) Observer() pawl.Observer { return m.meter.Observer() }
 
 // Describe implements prometheus.Collector.

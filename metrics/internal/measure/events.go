@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Group is what is counted together.
+// Group is a class and a kind. The events of a group are counted together.
 type Group struct{ Class, Kind string }
 
-// GroupOf returns the group of an event. The class of all names is "" if class is nil.
+// GroupOf returns the group of an event. If class is nil, all names are in the class "".
 func GroupOf(e pawl.Event, class func(string) string) Group {
 	g := Group{Kind: "exclusive"}
 	switch {
@@ -27,10 +27,10 @@ func GroupOf(e pawl.Event, class func(string) string) Group {
 	return g
 }
 
-// The outcomes of a wait and of a hold.
+// The outcomes of a wait, and of a lease.
 const (
 	Granted = "granted"
-	GaveUp  = "gave_up" // its context ended
+	GaveUp  = "gave_up" // the context of the call has ended
 	Failed  = "failed"
 
 	Released = "released"
@@ -47,7 +47,7 @@ func NotGranted(err error) string {
 
 var reasons = []pawl.Reason{pawl.ReasonExpired, pawl.ReasonBroken, pawl.ReasonGone, pawl.ReasonLimit, pawl.ReasonStuck}
 
-// ReasonOf returns the reason of a Lost.
+// ReasonOf returns the reason of a loss from the error of its event.
 func ReasonOf(err error) pawl.Reason {
 	var lost *pawl.LostError
 	if errors.As(err, &lost) {

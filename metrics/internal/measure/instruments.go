@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure is what the modules for Prometheus and OpenTelemetry have in common:
-// what is measured, under which names, and what of it is known only when somebody looks.
-// docs/metrics.md is its page.
+// Package measure is shared by the modules for Prometheus and OpenTelemetry. It defines the metrics and their
+// names, and computes the gauges when a library reads them. docs/metrics.md describes the metrics.
 //
-// It is in the root module, and those modules may be built with a newer version of that than
-// their own: from the first release on, add to this package, and change or remove nothing that they use.
+// This package is in the root module. The other modules may be built with a newer version of the root module than
+// they require. So from the first release on, add to this package, and do not change or remove anything that they
+// use.
 package measure
 
 import "strings"
 
 // Instrument is one metric.
 type Instrument struct {
-	Name string // in OpenTelemetry
+	Name string // the name in OpenTelemetry
 	Unit string // s is seconds, 1 a ratio, {call} calls
 	Kind Kind
 	Help string
 
 	Labels []string
-	Bounds []float64 // of a histogram
+	Bounds []float64 // the bucket bounds of a Histogram
 }
 
 // Kind is how an instrument counts.
@@ -28,11 +28,11 @@ const (
 	Histogram Kind = iota
 	Counter
 	UpDown // a sum of steps up and down
-	Gauge  // looked at when somebody asks
+	Gauge  // computed when a library reads it
 )
 
-// Prometheus returns the name in Prometheus: what OpenTelemetry's rules for Prometheus make
-// of Name, so that the dashboard and the alerts fit both.
+// Prometheus returns the name in Prometheus. It applies OpenTelemetry's rules for Prometheus to Name, so that the
+// dashboard and the alerts fit both libraries.
 func (i *Instrument) Prometheus() string {
 	name := strings.ReplaceAll(i.Name, ".", "_")
 	if i.Unit == "s" {
@@ -45,12 +45,12 @@ func (i *Instrument) Prometheus() string {
 }
 
 const (
-	ClassLabel     = "class"     // of the name, as the user divides names
+	ClassLabel     = "class"     // what Options.Class returns for the name
 	KindLabel      = "kind"      // exclusive, shared, slots
-	OutcomeLabel   = "outcome"   // of a wait or a hold
-	ReasonLabel    = "reason"    // of a loss, as pawl.Reason
-	ServerLabel    = "server"    // of the store
-	DirectionLabel = "direction" // of a step: forward, back
+	OutcomeLabel   = "outcome"   // how a wait or a lease has ended
+	ReasonLabel    = "reason"    // why a lease was lost; a pawl.Reason
+	ServerLabel    = "server"    // a server of the store
+	DirectionLabel = "direction" // forward or back: how a clock was set
 )
 
 var (
@@ -99,5 +99,5 @@ var (
 	}
 )
 
-// Instruments are all of them.
+// Instruments contains all instruments.
 var Instruments = []*Instrument{WaitDuration, HoldDuration, Waiting, Held, OldestHeld, RenewalMargin, Lost, ClockSteps, Quarantine, Silent}

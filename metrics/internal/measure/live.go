@@ -9,16 +9,17 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// lastsFor is for how long a silence lasts that is not told again: it is told each minute.
-const lastsFor = 75 * time.Second
+// silenceLasts is how long a server counts as silent after an event that says so. The client repeats the event
+// each minute.
+const silenceLasts = 75 * time.Second
 
-// live knows what changes while nothing happens: how old leases are, and how a store is.
+// live contains the facts that change while no event comes: the ages of leases, and the state of the servers.
 type live struct {
 	mu     sync.Mutex
-	held   map[string]hold      // by Event.Lease, which no two leases have at the same time
-	groups map[Group]bool       // that have ever had a lease
+	held   map[string]hold      // by Event.Lease, which is unique among the leases that are held
+	groups map[Group]bool       // the groups that have ever had a lease
 	opens  map[string]time.Time // when the quarantine of a server ends
-	silent map[string]silence   // of servers
+	silent map[string]silence   // by server
 }
 
 type hold struct {
@@ -54,7 +55,7 @@ func (l *live) silenced(e pawl.Event) {
 	l.silent[e.Server] = silence{now.Add(-e.Waited), now}
 }
 
-// Gauges calls f, which must not block, with what each Gauge shows now.
+// Gauges calls f with the present value of each Gauge. f must not block.
 func (m *Meter) Gauges(f func(i *Instrument, value float64, labels ...string)) {
 	l := &m.live
 	l.mu.Lock()
@@ -72,7 +73,7 @@ func (m *Meter) Gauges(f func(i *Instrument, value float64, labels ...string)) {
 	}
 	for server, s := range l.silent {
 		long := now.Sub(s.since)
-		if now.Sub(s.told) >= lastsFor {
+		if now.Sub(s.told) >= silenceLasts {
 			long = 0
 		}
 		f(Silent, long.Seconds(), server)

@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Library is a library for metrics. The values of labels are in the order of Instrument.Labels.
+// Library is a metrics library. The values of labels are in the order of Instrument.Labels.
 type Library interface {
-	// Begin begins a series at 0. Of one that begins at 1, a database does not see that it has risen.
+	// Begin begins a series at 0. If a series began at 1, a database would not see an increase.
 	Begin(i *Instrument, labels ...string)
-	// Record adds a value to a Counter, an UpDown or a Histogram. The context of a call, which may have
-	// ended, is there for its span.
+	// Record adds a value to a Counter, an UpDown or a Histogram. ctx is the context of a call, for its span. It
+	// may have ended.
 	Record(ctx context.Context, i *Instrument, value float64, labels ...string)
 }
 
@@ -29,7 +29,7 @@ type Meter struct {
 	begun map[Group]bool
 }
 
-// NewMeter returns a Meter that divides names by class, see GroupOf.
+// NewMeter returns a Meter that counts the names of each class together; see GroupOf.
 func NewMeter(library Library, class func(name string) string) *Meter {
 	return &Meter{
 		library: library, class: class, begun: make(map[Group]bool),
@@ -37,7 +37,7 @@ func NewMeter(library Library, class func(name string) string) *Meter {
 	}
 }
 
-// Observer returns what counts the events of a client.
+// Observer returns an Observer that counts the events of a client.
 func (m *Meter) Observer() pawl.Observer {
 	return pawl.Observer{
 		Waiting: func(e pawl.Event) { m.record(e, Waiting, 1) },
@@ -85,12 +85,12 @@ func (m *Meter) record(e pawl.Event, i *Instrument, value float64, more ...strin
 	m.library.Record(e.Context, i, value, g.labels(i, more...)...)
 }
 
-// labels returns the values of the labels of i: the group's, as far as i has them, and more.
+// labels returns the values of the labels of i: those of the group that i has, and then more.
 func (g Group) labels(i *Instrument, more ...string) []string {
 	return append([]string{g.Class, g.Kind}, more...)[:len(i.Labels)]
 }
 
-// begin begins all series of a group, once.
+// begin begins all series of a group, if it has not done so before.
 func (m *Meter) begin(g Group) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
