@@ -27,15 +27,15 @@ var (
 	//go:embed lua/mark.lua
 	markLua string
 
-	// Each is the Lua function that serves every request of a batch, so that the error
-	// of one does not affect the others.
+	// Each is the Lua function each, with which a script serves the requests of a batch:
+	// an error of one request does not affect the others.
 	//go:embed lua/each.lua
 	Each string
 )
 
-// Whole returns a script with the functions that its rest needs in the place of its
-// line that begins with "-- with". The part before that line serves the ordinary case
-// without these functions: making functions takes time.
+// Whole returns script with functions inserted in place of its line that begins with
+// "-- with". The part of the script before that line handles the ordinary case without
+// the functions, since defining them on each call takes time.
 func Whole(script, functions string) string {
 	before, rest, found := strings.Cut(script, "\n-- with ")
 	_, rest, ended := strings.Cut(rest, "\n")
@@ -45,48 +45,48 @@ func Whole(script, functions string) string {
 	return before + "\n" + functions + rest
 }
 
-// The Server's own scripts follow the scripts of Config.
+// Server.texts ends with three scripts of the Server itself, after the scripts of Config.
 func (s *Server) epochScript() int { return len(s.texts) - 3 }
 func (s *Server) markScript() int  { return len(s.texts) - 2 }
 func (s *Server) checkScript() int { return len(s.texts) - 1 }
 
-// text returns the text of a script for one run of a server. A restart empties the
-// server's cache of scripts, and another server has another id. So any other run
-// refuses what is loaded for this one, with NOSCRIPT. For another MaxTTL the text is
-// another too: each grant is made under the one that the client knows.
+// text returns the text of a script for one run of a server. The text contains the run_id
+// of the server, and a restart empties the server's cache of scripts. So any other run
+// answers NOSCRIPT to a call of this script. The text also contains the MaxTTL that the
+// client knows, and grants nothing under another one.
 func (s *Server) text(script int, b *Binding) string {
 	publish := "PUBLISH"
 	if s.Slots != nil {
-		publish = "SPUBLISH" // what PUBLISH returns counts one node's only
+		publish = "SPUBLISH" // its subscriptions are at the node that has the slot, so a script can count them; see hears in queue.lua
 	}
 	return fmt.Sprintf("local boot, publish, limit, layout = '%s', '%s', '%s', '%s'\n",
 		b.boot, publish, Millis(b.limit), s.Layout.Version()) +
 		guardLua + s.texts[script]
 }
 
-// Binding is the scripts as loaded for one run of the server.
+// Binding is the set of scripts as loaded for one run of the server.
 type Binding struct {
 	done  chan struct{} // closed when the fields below are set
 	err   error
 	boot  string // the server's run_id; empty if it is not guarded
 	sha   []string
-	calls []call // of the scripts that take many requests
-	// limit is the MaxTTL for which the scripts were made; 0 if the store had none.
+	calls []call // one for each script of Config
+	// limit is the MaxTTL in the text of the scripts; 0 if the store had none.
 	limit time.Duration
-	// theirs is the layout of the store's record if that is of clients with other keys, and
-	// used says that there was a record at all. Not of a cluster.
+	// theirs is the layout of the store's record if clients with another Pattern have made it. used
+	// says that there was a record. In a cluster both are unset.
 	theirs string
 	used   bool
-	// Joined are the slots whose record knows our MaxTTL. Seeding says that the records of the other slots
-	// are being made. Both are used for masters of a cluster only.
+	// Joined are the slots whose record has learnt this client's MaxTTL. Seeding says that a goroutine
+	// makes the records of the other slots. Both are for masters of a cluster only.
 	Joined  SlotSet
 	Seeding atomic.Bool
-	came    atomic.Bool
-	move    int // the number of times that the run had changed
+	came    atomic.Bool // Comes was called
+	move    int         // the value of moves.count when b was made
 }
 
-// Bound returns the present Binding, or a new one if that is stale: it learns which run of the server this is
-// and loads the scripts for it.
+// Bound returns the present Binding. If there is none, or it is stale or failed, Bound makes a new one: it asks which run
+// of the server this is, and loads the scripts for that run.
 func (s *Server) Bound(ctx context.Context, stale *Binding) (*Binding, error) {
 	s.mu.Lock()
 	b := s.binding
@@ -117,10 +117,10 @@ func (s *Server) Bound(ctx context.Context, stale *Binding) (*Binding, error) {
 	}
 }
 
-// Comes reports whether it is called for the first time.
+// Comes reports whether this is its first call.
 func (b *Binding) Comes() bool { return !b.came.Swap(true) }
 
-// Guarded reports whether the scripts are bound to a run that can be told from others.
+// Guarded reports whether the scripts are bound to a run: the server has a run_id that can be relied on.
 func (b *Binding) Guarded() bool { return b.boot != "" }
 
 func (b *Binding) failed() bool {
@@ -132,14 +132,14 @@ func (b *Binding) failed() bool {
 	}
 }
 
-// bind learns which run of which server this is, loads the scripts for it, and begins
-// or joins its epoch. It does so on one connection, which does not outlive the server:
-// otherwise scripts for one run could get into the cache of the next, where a client
-// that has not noticed the restart would find them.
+// bind asks the server for its run, loads the scripts for that run, and begins or joins
+// its epoch. It uses one connection for all this, since a connection ends with the run.
+// With several connections it could load the scripts of one run into the cache of the
+// next, and a client that has not noticed the restart would find them there.
 func (s *Server) bind(b, stale *Binding) {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.Timeout)
 	defer cancel()
-	before := s.left() // there is a new connection
+	before := s.left() // before Dedicate makes a new connection
 	wire, done := s.Client.Dedicate()
 	defer done()
 	defer wire.Close()
@@ -167,7 +167,7 @@ func (s *Server) bindOn(ctx context.Context, wire rueidis.CommandClient, b *Bind
 	probe := s.Prefix + "check:" + s.ID
 	first := []rueidis.Completed{b.load(s, wire, s.epochScript()), b.load(s, wire, s.checkScript()),
 		b.Call(wire, s.checkScript(), nil, []string{probe + ":s", probe + ":z", s.Channel + s.ID})}
-	looks := !s.Wrote() && b.boot != "" && s.Slots == nil // and changes nothing, so the rights need not be known
+	looks := !s.Wrote() && b.boot != "" && s.Slots == nil // Look only reads, so send it before the check of the rights is done
 	if looks {
 		first = append(first, s.join(wire, b, Look, away))
 	}
@@ -182,7 +182,7 @@ func (s *Server) bindOn(ctx context.Context, wire rueidis.CommandClient, b *Bind
 	case b.boot == "":
 	case s.Slots != nil:
 		b.limit = cmp.Or(s.Limit.now().TTL, s.Limit.Own())
-	case looks && !s.Wrote(): // nor has it asked for a grant meanwhile
+	case looks && !s.Wrote(): // still not
 		closed, err = s.joined(b, Look, replies[3])
 	default:
 		closed, err = s.joined(b, Join, wire.Do(ctx, s.join(wire, b, Join, away)))
@@ -202,8 +202,8 @@ func (b *Binding) load(s *Server, wire rueidis.CommandClient, script int) rueidi
 
 func digest(text string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(text))) }
 
-// loadRest loads the scripts that the server does not have. Mostly another client has loaded
-// them for this run before. A user who may not ask for that loads all.
+// loadRest loads the scripts that the server does not have. Mostly it has all, since another client
+// has loaded them for this run. If the user has no right to SCRIPT EXISTS, loadRest loads all.
 func (b *Binding) loadRest(ctx context.Context, s *Server, wire rueidis.CommandClient) error {
 	var rest []int
 	var digests []string

@@ -13,32 +13,32 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// An address may come to lead to another server while old connections live on: a
-// virtual IP, a proxy, a name that is resolved anew. The old server may be a replica
-// then, or a master that no other client uses. So if a refusal says that a connection
-// leads to a replica, or to another run than that of the scripts, a new binding
-// follows, over a new connection. If that finds a master and the request is refused
-// again, the connection of the requests leads elsewhere. It is dropped, and the next
-// one is made to where the address leads now.
+// An address may move to another server while old connections stay open: the address of
+// a virtual IP, of a proxy, or a name that now resolves to another host. The old server
+// may then be a replica, or a master that no other client uses. So if a server refuses a
+// request because it is a replica, or because it is not the run of the scripts, the
+// client makes a new Binding, over a new connection. If that succeeds, and the server
+// refuses the request again, the connection for requests leads to the old server. The
+// client drops it, and connects anew to the address.
 //
-// This does not help if the address leads to a replica for good, or to several servers
-// in turn. So it is done less and less often.
+// This does not help if the address always leads to a replica, or to several servers in
+// turn. So the client pauses between such attempts, longer and longer.
 
-// astray counts the bindings that did not help.
+// astray counts the Bindings that did not help.
 type astray struct {
-	n atomic.Int64 // bindings in a row
+	n atomic.Int64 // in a row
 
 	mu   sync.Mutex     // guards the fields below
-	last driver.Instant // when the last one was made
-	err  error          // of the last
-	ours bool           // this client has dropped a connection, so the end of the subscription says nothing
+	last driver.Instant // when the last of them was made
+	err  error          // of the last of them
+	ours bool           // this client has dropped a connection, and so has ended the subscription itself
 }
 
 const (
-	vainFree  = 2                      // how many bindings may be in vain without a pause
-	vainPause = time.Second            // after these; it doubles
-	maxVain   = 10 * time.Second       // no pause is longer
-	vainRest  = 200 * time.Millisecond // how long a request takes to fail meanwhile, as callers may ask again at once
+	vainFree  = 2                      // how many Bindings in a row may be in vain before a pause
+	vainPause = time.Second            // the first pause; each further one is twice as long
+	maxVain   = 10 * time.Second       // the longest pause
+	vainRest  = 200 * time.Millisecond // delays the error of a request in a pause, as callers may repeat it at once
 )
 
 // rest waits for vainRest, or until ctx ends.
@@ -49,7 +49,7 @@ func rest(ctx context.Context) {
 	}
 }
 
-// pause returns the error of the last binding if it is too early for another one.
+// pause returns the error of the last Binding that did not help, if now is too early for another one.
 func (a *astray) pause(now driver.Instant) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +59,7 @@ func (a *astray) pause(now driver.Instant) error {
 	return nil
 }
 
-// vain records that a binding did not help.
+// vain records that a Binding did not help.
 func (a *astray) vain(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,16 +67,16 @@ func (a *astray) vain(err error) {
 	a.last, a.err = driver.Now(), err
 }
 
-// useful records that a request was answered by the run that it was for.
+// useful records that the right run has answered a request.
 func (a *astray) useful() {
 	if a.n.Load() != 0 {
 		a.n.Store(0)
 	}
 }
 
-// back records that the connection is another one than those that were in vain: the
-// subscription has ended and begun again, and not because this client has dropped a
-// connection.
+// back records that the subscription is open again. If its connection was lost, the client has a new
+// connection, so the count starts anew. If this client dropped the connection itself, the
+// count goes on.
 func (a *astray) back() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,11 +86,11 @@ func (a *astray) back() {
 	a.ours = false
 }
 
-// drop closes the connections that were made before a request was refused: one of them
-// has carried it.
+// drop closes the first made connections: all that existed when a request was sent that the
+// server has refused. One of them has carried the request.
 func (s *Server) drop(made int64) {
 	if !s.Ours() || s.Slots != nil {
-		return // the caller's connections, or those of several nodes
+		return // the connections belong to the caller, or lead to several nodes
 	}
 	s.astray.mu.Lock()
 	s.astray.ours = true
@@ -98,11 +98,12 @@ func (s *Server) drop(made int64) {
 	s.Drop(made)
 }
 
-// errForgets is also for an address that leads to two servers: a client cannot tell them apart.
+// errForgets also describes an address that leads to two servers: the client cannot tell this from a server that forgets.
 var errForgets = errors.New("the server forgets its scripts or its data again and again: is it one server?")
 
-// Elsewhere returns what the refusal of a request means which says that the connection leads elsewhere; else nil. If it
-// is not the first one, the connections that were made before are dropped.
+// Elsewhere returns nil unless err says that the connection leads to a replica or to another run. Then it returns the
+// Failure for the request. If this is not the first such error for the request, Elsewhere drops the first made
+// connections.
 func (s *Server) Elsewhere(ctx context.Context, first bool, made int64, err error) *conn.Failure {
 	switch {
 	case !leadsElsewhere(err):
@@ -117,8 +118,8 @@ func (s *Server) Elsewhere(ctx context.Context, first bool, made int64, err erro
 	return conn.NotBound(ctx, err)
 }
 
-// leadsElsewhere reports whether an error says that a connection leads to no master, or not to the
-// run that a script was loaded for.
+// leadsElsewhere reports whether err says that the connection leads to a replica, or to a run
+// without the scripts.
 func leadsElsewhere(err error) bool {
 	ret := conn.Refused(err)
 	return ret != nil && (ret.IsNoScript() || conn.IsReplica(ret))

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// Examine asks the server how it is, with no rights but those that locks need.
+// Examine asks the server about its health. It needs no rights beyond those for locks.
 func (s *Server) Examine(ctx context.Context) []driver.Finding {
 	text, err := s.Do(ctx, s.Client.B().Info().Section("all").Build()).ToString()
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Server) Examine(ctx context.Context) []driver.Finding {
 	before := time.Now()
 	shows, err := s.Do(ctx, s.Client.B().Time().Build()).AsIntSlice()
 	if err != nil || len(shows) != 2 {
-		return found // the server is there: it has just answered
+		return found // without the clock: the server has just answered INFO
 	}
 	return append(found, storekit.Clock(s.Addr, time.Unix(shows[0], shows[1]*1000), before, time.Now()))
 }
@@ -39,8 +39,8 @@ func (s *Server) finding(check string, level driver.Level, text, do string) driv
 	return driver.Finding{Check: check, Server: s.Addr, Level: level, Text: text, Do: do}
 }
 
-// role also tells of what a master needs that has replicas: INFO names good ones only where
-// min-replicas-to-write is set.
+// role also warns if a master has replicas and min-replicas-to-write is not set: only with that setting
+// does INFO count good replicas.
 func (s *Server) role(info map[string]string) driver.Finding {
 	replicas := number(info, "connected_slaves")
 	_, waits := info["min_slaves_good_slaves"]
@@ -102,13 +102,13 @@ func (s *Server) clients(info map[string]string) driver.Finding {
 	return s.finding("connections", driver.Fine, fmt.Sprintf("%d of %d connections are in use", have, limit), "")
 }
 
-// number returns a number of INFO, or 0.
+// number returns the number at key in an answer to INFO, or 0.
 func number(info map[string]string, key string) int64 {
 	n, _ := strconv.ParseInt(info[key], 10, 64)
 	return n
 }
 
-// Examine asks servers how they are, all at the same time.
+// Examine examines several servers at the same time.
 func Examine(ctx context.Context, servers []*Server) []driver.Finding {
 	each := make([][]driver.Finding, len(servers))
 	var all sync.WaitGroup

@@ -8,30 +8,31 @@ import (
 	"time"
 )
 
-// Data can be lost while all clients are connected: FLUSHALL ends no connection. The
-// first client that comes makes a new record then, and may know a shorter MaxTTL than
-// that of the forgotten leases. So the script that makes the record notifies all
-// participants at once, with the caller's id and the run. They report what they know
-// while nothing is granted yet. A participant that is not connected at that moment does
-// so when it is connected again: see rejoin.
+// A server can lose data while all clients stay connected, for example by FLUSHALL. The
+// next client then makes a new record, and may know a shorter MaxTTL than the forgotten
+// leases had. So the script that makes the record sends a message to all participants,
+// with the caller's id and the run. During the quarantine they report what they know. A
+// participant that is not connected at that moment reports when it connects again: see
+// rejoin.
 
 const (
 	remindTimes = 5
 	remindAgain = 200 * time.Millisecond
 )
 
-// newsChannel is what all participants listen to.
+// newsChannel returns the channel to which all participants subscribe.
 func (s *Server) newsChannel() string { return s.Channel + "epoch" }
 
-// hearNews handles the message that the record of a run was made.
+// hearNews handles the message that a client has made a record.
 func (s *Server) hearNews(message string) {
 	if id, run, _ := strings.Cut(message, " "); id != s.ID {
 		go s.remind(run)
 	}
 }
 
-// remind joins the epochs of the run that this participant has joined before, and lets it ask for its
-// leases. It does nothing if this is another run, unless that is empty, or if it was granted nothing.
+// remind joins again the epochs that this participant has joined before, so that their records know its MaxTTL. Then it
+// reports missed messages, so that holders renew. run comes from the message; if it is empty, there was no message, and
+// remind only joins. It does nothing if the server is now another run, or if this participant has never asked for a grant.
 func (s *Server) remind(run string) {
 	if !s.writes.Load() || len(s.Scripts) == 0 {
 		return
@@ -61,7 +62,7 @@ func (s *Server) remind(run string) {
 	}
 }
 
-// joinAll joins the epochs that b has joined.
+// joinAll joins again the epochs that b has joined.
 func (s *Server) joinAll(ctx context.Context, b *Binding) error {
 	if s.Slots != nil {
 		return s.Slots.JoinAll(ctx, s, b)

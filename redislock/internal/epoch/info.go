@@ -23,11 +23,11 @@ var errEvicts = errors.New("it may throw locks away, and then two clients could 
 var errUnguarded = errors.New("after a restart of this server two clients could hold the same lock, " +
 	"and redislock could not notice: set AllowUnguarded (?allow_unguarded=true) if that does no harm")
 
-// ErrCluster is Bind's error for a server that belongs to a cluster.
+// ErrCluster is the error of Bound for a server that belongs to a cluster.
 var ErrCluster = errors.New("this server belongs to a cluster")
 
-// askServer returns the run_id of this run of the server, or "" if there is none
-// that can be relied on.
+// askServer returns the run_id of the server, or "" if it has none that can be relied on
+// and Config.Unguarded accepts that.
 func (s *Server) askServer(ctx context.Context, wire rueidis.CommandClient) (boot string, err error) {
 	text, err := wire.Do(ctx, wire.B().Info().Section("all").Build()).ToString()
 	if ret := conn.Refused(err); ret != nil && unanswered(ret.Error()) {
@@ -36,7 +36,7 @@ func (s *Server) askServer(ctx context.Context, wire rueidis.CommandClient) (boo
 		}
 		err = conn.Lacking(err, "info")
 		if strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "NOPERM") {
-			return "", fmt.Errorf("%w: %w", err, errUnguarded) // which names the command, and is explained
+			return "", fmt.Errorf("%w: %w", err, errUnguarded) // err names the command, and Explain adds a hint
 		}
 		return "", storekit.OfKind(storekit.ErrConfig, fmt.Errorf("the server does not answer INFO as Redis does (%w): %w", err, errUnguarded))
 	}
@@ -53,8 +53,8 @@ func (s *Server) askServer(ctx context.Context, wire rueidis.CommandClient) (boo
 	case s.Unguarded:
 		return runOf(info), nil
 	}
-	// Unlike a restart, eviction is not noticed in time to make up for it: once it has
-	// begun it goes on. Without maxmemory there is none.
+	// A quarantine makes up for a restart, but not for evictions: once they begin, they go
+	// on. Without maxmemory the server evicts nothing.
 	if policy := info["maxmemory_policy"]; policy != "noeviction" && policy != "" && info["maxmemory"] != "0" {
 		return "", fmt.Errorf("the server evicts keys when it is short of memory, by maxmemory-policy %s: %w", policy, errEvicts)
 	}
@@ -65,8 +65,8 @@ func (s *Server) askServer(ctx context.Context, wire rueidis.CommandClient) (boo
 	return boot, nil
 }
 
-// runOf returns the run_id if it can be relied on. Before Redis 7 a replica, and a restart with an AOF, took
-// the script cache over, so that the scripts of one run were found in the next.
+// runOf returns the run_id if it can be relied on, else "". Before Redis 7 replicas and append-only files kept the
+// loaded scripts, so a run could have the scripts of the run before.
 func runOf(info map[string]string) string {
 	major, _, _ := strings.Cut(info["redis_version"], ".")
 	if version, _ := strconv.Atoi(major); version < 7 || info["uptime_in_seconds"] == "" {
@@ -75,8 +75,8 @@ func runOf(info map[string]string) string {
 	return info["run_id"]
 }
 
-// unanswered reports whether INFO itself was refused, and not a command with which the
-// connection begins, nor because of the state of the server.
+// unanswered reports whether text is a refusal of INFO itself. It is false for a refusal of
+// the commands that begin a connection, and for a refusal because of the server's state.
 func unanswered(text string) bool {
 	if name, unknown := strings.CutPrefix(text, "unknown command "); unknown {
 		return strings.HasPrefix(strings.ToUpper(strings.Trim(name, "'`\"")), "INFO")
@@ -95,8 +95,8 @@ func ParseInfo(text string) map[string]string {
 	return info
 }
 
-// TellClosed reports that the run of b grants nothing for a while: once for the run,
-// and not for each slot or each binding.
+// TellClosed reports that the run of b is in quarantine, for left. Many slots and Bindings call
+// it; it reports each run once, and again if the last report is more than a minute old.
 func (s *Server) TellClosed(b *Binding, left time.Duration) {
 	if left <= 0 || s.News == nil {
 		return

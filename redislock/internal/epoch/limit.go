@@ -15,54 +15,54 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// MaxTTL is the longest TTL of any lease in a store, and so the length of the
-// quarantine where leases may have been forgotten. It works only if all participants
-// have the same. So it is in the record of the epoch, and each grant is checked against
-// it. The first participant that writes sets it, and Set changes it.
+// MaxTTL is the longest TTL of any lease in a store, and so the length of a quarantine.
+// All participants must use the same MaxTTL. So the store keeps it in the record of the
+// epoch, and checks each grant against it. The first participant that asks for a lease
+// sets it; Set changes it.
 //
-// A server that has lost its data does not know it any more. So a participant reports
-// the MaxTTL that it has learnt there. A participant that would not know enough by
-// itself is refused from the beginning: its own MaxTTL must not be less than the
-// store's. A larger one does no harm: the participant may only use the store's.
+// A server that has lost its data has also lost MaxTTL. So each participant reports to
+// it the MaxTTL that it has learnt. A participant that knows only its own MaxTTL must
+// report enough too. So the store refuses a participant whose own MaxTTL is shorter
+// than the store's. A longer one does no harm: the participant still cannot use a TTL
+// longer than the store's.
 
-// Term is a MaxTTL with the change that it is from. The record with the later change
-// counts; of two with the same change, as at the beginning, the one with the longer
-// TTL.
+// Term is a MaxTTL with the change that has set it. Of two Terms, the one with the later
+// change counts. If the changes are the same, as at the beginning, the longer TTL counts.
 type Term struct {
 	storekit.MaxTTL
-	Change int64 // 0 or 1 at first, later the server's time in microseconds
+	Change int64 // 0 or 1 at first, later the server's time of the change in microseconds
 }
 
-// Before reports whether next is from a later change, or longer.
+// Before reports whether next replaces t: its change is later, or is the same with a longer TTL.
 func (t Term) Before(next Term) bool {
 	return cmp.Or(cmp.Compare(t.Change, next.Change), cmp.Compare(t.TTL, next.TTL)) < 0
 }
 
-// Limit is what one participant knows of MaxTTL. The servers of a cluster share one
+// Limit holds what one participant knows of MaxTTL. The servers of a cluster share one
 // Limit, and so do the nodes of Redlock.
 type Limit struct {
-	own      time.Duration
-	explicit bool
-	who      string
+	own      time.Duration // this participant's MaxTTL
+	explicit bool          // own comes from the options, not from the default
+	who      string        // this participant
 	// Note is called with text for the log. It may be nil, and must not block.
 	Note func(text string)
 
-	mu     sync.Mutex
-	learnt Term
-	// settled is set when the store was seen to be open: then it has forgotten no
-	// lease, and none is longer than its MaxTTL. The participant's own MaxTTL does not
-	// count any more.
+	mu     sync.Mutex // guards the fields below, up to noted
+	learnt Term       // from the store
+	// settled is set when the store has answered that it is not in quarantine. Then it
+	// has forgotten no lease, and no lease is longer than its MaxTTL. From then on the
+	// participant's own MaxTTL does not count.
 	settled bool
-	ends    driver.Instant // of the last lease that is longer than learnt
-	agreed  bool           // it may get grants, and adopts what it learns from now on
-	noted   Term
+	ends    driver.Instant // when the last lease ends that is longer than learnt; 0 if there is none
+	agreed  bool           // agree has succeeded: a later, longer MaxTTL of the store is no error
+	noted   Term           // for which note has logged
 
-	had    atomic.Bool            // it has had a lease in the store
-	theirs atomic.Pointer[string] // the layout of clients with other keys, which a slot of the cluster has
+	had    atomic.Bool            // the participant has had a lease in the store
+	theirs atomic.Pointer[string] // in a cluster: the layout of clients with another Pattern, which have a slot
 }
 
-// NewLimit returns the Limit of a participant that takes MaxTTL for own, or for
-// pawl.DefaultTTL if that is 0.
+// NewLimit returns the Limit of a participant with the MaxTTL own, or pawl.DefaultTTL if own
+// is 0.
 func NewLimit(own time.Duration, who driver.Holder) *Limit {
 	return &Limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: storekit.Signature(who)}
 }
@@ -70,15 +70,14 @@ func NewLimit(own time.Duration, who driver.Holder) *Limit {
 // Own returns the participant's own MaxTTL.
 func (l *Limit) Own() time.Duration { return l.own }
 
-// Longest returns for how long leases in the store may last from now, as far as is known.
+// Longest returns for how long leases in the store may last from now, as far as the participant knows.
 func (l *Limit) Longest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(l.own, l.learnt.TTL, l.rest())
 }
 
-// Check returns an error for a TTL that is longer than the participant may use: the store
-// refuses it, or would not grant it anything.
+// Check returns an error for a TTL that is longer than both the participant's own MaxTTL and the store's.
 func (l *Limit) Check(ttl time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,14 +87,14 @@ func (l *Limit) Check(ttl time.Duration) error {
 	return storekit.RefuseHere(ttl, l.own, l.explicit)
 }
 
-// now returns what is known of the store.
+// now returns the Term that the participant has learnt from the store.
 func (l *Limit) now() Term {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.learnt
 }
 
-// learn records what a store has said.
+// learn records an answer of the store.
 func (l *Limit) learn(is Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +110,7 @@ func (l *Limit) learn(is Answer) {
 	}
 }
 
-// rest returns for how long leases may go on that are longer than MaxTTL. l.mu is held.
+// rest returns for how long leases that are longer than MaxTTL may still last. The caller holds l.mu.
 func (l *Limit) rest() time.Duration {
 	if l.ends == 0 {
 		return 0
@@ -119,14 +118,14 @@ func (l *Limit) rest() time.Duration {
 	return max(0, l.ends.Sub(driver.Now()))
 }
 
-// agree returns why the participant must not get grants, or nil.
+// agree returns an error if the participant must not get grants: its own MaxTTL is too short.
 func (l *Limit) agree() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.learnt
 	switch {
 	case t.TTL == 0:
-		return nil // it is about to set it
+		return nil // the request for a grant is about to set it
 	case !l.agreed && l.own < t.TTL:
 		what := fmt.Sprintf("MaxTTL is %v here", l.own)
 		if !l.explicit {
@@ -142,14 +141,14 @@ func (l *Limit) agree() error {
 	return nil
 }
 
-// doubts reports whether the store may have lost a MaxTTL that was longer.
+// doubts reports whether the store may have lost a longer MaxTTL than it has now.
 func (l *Limit) doubts() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.settled && l.learnt.Change == 0 && l.own > l.learnt.TTL
 }
 
-// note logs once that the two differ. l.mu is held.
+// note logs that the participant's MaxTTL differs from t, once for each t. The caller holds l.mu.
 func (l *Limit) note(t Term) {
 	if l.noted == t || l.Note == nil {
 		return
@@ -162,7 +161,7 @@ func (l *Limit) note(t Term) {
 	l.Note(fmt.Sprintf("MaxTTL is %v here, but %v in the store: longer TTLs are refused; set it here (?max_ttl=), or for all with pawl max-ttl %v", l.own, t, l.own))
 }
 
-// args returns the arguments of the script for the epoch.
+// args returns the arguments of epoch.lua for Look and Join.
 func (l *Limit) args(mode, away string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +177,8 @@ func (l *Limit) args(mode, away string) []string {
 		cmp.Or(l.learnt.By, l.who), Millis(l.rest()), l.who, "", "", had}
 }
 
-// changeArgs returns the arguments for bless and set, which make the participant's own MaxTTL the store's.
+// changeArgs returns the arguments of epoch.lua for Trust and Setting. With these the store takes the participant's own
+// MaxTTL, if it is explicit.
 func (l *Limit) changeArgs(mode string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

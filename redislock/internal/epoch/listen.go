@@ -25,11 +25,11 @@ func (s *Server) Listen() {
 			opened := false
 			err := s.receive(ctx, func() {
 				opened = true
-				s.missed() // by those that began in between, too
+				s.missed() // again, for waits and leases that began while the subscription was closed
 				if again {
 					go s.rejoin()
 				} else {
-					go s.remind("") // earlier messages are lost
+					go s.remind("") // a message about a new record may have been lost before
 				}
 			})
 			if opened {
@@ -38,7 +38,7 @@ func (s *Server) Listen() {
 			time.AfterFunc(soonSilent, s.tellSilent)
 			return err
 		})
-		s.Hush() // again: it may have subscribed since
+		s.Hush() // again: the goroutine may have subscribed after the first Hush
 	})
 }
 
@@ -55,11 +55,11 @@ func (s *Server) report(news driver.News) {
 	}
 }
 
-// soonSilent is how long a server may be away before that is reported.
+// soonSilent is how long a server may be silent before tellSilent reports it.
 const soonSilent = time.Second
 
-// tellSilent reports that the server is silent. If it refuses instead, the requests
-// return that.
+// tellSilent reports that the server has been silent for soonSilent. It reports nothing if
+// the server refuses the subscription, since requests return that error.
 func (s *Server) tellSilent() {
 	const often = time.Minute
 	since := s.subscription.Closed()
@@ -69,7 +69,7 @@ func (s *Server) tellSilent() {
 		return
 	}
 	s.mu.Lock()
-	// Each outage is reported, and a long one again and again.
+	// Report each outage once, and a long one every minute.
 	news := s.told.silent < since || now.Sub(s.told.silent) > often
 	if news {
 		s.told.silent = now
@@ -80,15 +80,16 @@ func (s *Server) tellSilent() {
 	}
 }
 
-// receive subscribes, and handles the messages.
+// receive subscribes to the participant's own channel and to newsChannel, and handles the
+// messages until the subscription ends.
 func (s *Server) receive(ctx context.Context, opened func()) error {
 	own := s.Channel + s.ID
 	err := s.Receive(ctx, s.subscription, s.Client.B().Subscribe().Channel(s.newsChannel(), own).Build(), own, opened)
 	return conn.Lacking(err, "subscribe")
 }
 
-// Receive opens a subscription, of which the last channel is own, and handles the
-// messages until it ends.
+// Receive opens a subscription, whose last channel is own, and handles the messages until
+// it ends.
 func (s *Server) Receive(ctx context.Context, sub *conn.Subscription, subscribe rueidis.Completed, own string, opened func()) error {
 	return sub.Receive(ctx, s.Conn, subscribe, own, opened, func(from conn.Session, m rueidis.PubSubMessage) {
 		if m.Channel == s.newsChannel() {
@@ -99,18 +100,19 @@ func (s *Server) Receive(ctx context.Context, sub *conn.Subscription, subscribe 
 	})
 }
 
-// rejoin makes sure soon after a restart that the server knows how long our leases can
-// be: other clients, with shorter ones, may be the first to ask it, and would not wait
-// for ours.
+// rejoin reports this participant's MaxTTL to the server soon after a restart. Otherwise
+// other clients, with a shorter MaxTTL, could be the first to ask the server, and would
+// not wait for the leases of this participant.
 func (s *Server) rejoin() {
 	s.astray.back()
 	s.mu.Lock()
 	stale := s.binding
 	s.mu.Unlock()
 	if stale != nil {
-		// If two bind at the same time, the later one takes the other's connection to
-		// this run for one to the run before, and thinks that it heard of that only
-		// just now. So it waits for the other, but not for long, as that may hang.
+		// Two goroutines must not bind at the same time. The later one would take the
+		// connection of the earlier one for a connection to the run before, and so would
+		// think that it heard from that run just now. So wait for a Binding under way, but
+		// only for a second, as it may hang.
 		select {
 		case <-stale.done:
 		case <-time.After(time.Second):
@@ -120,8 +122,8 @@ func (s *Server) rejoin() {
 	_, _ = s.Bound(s.ctx, stale)
 }
 
-// Hush ends the subscription, so that no grants are sent to a participant that has
-// gone: on a connection of the caller it would go on.
+// Hush ends the subscription on a client of the caller, which outlives the Server.
+// Otherwise the server would go on to grant leases to a participant that has gone.
 func (s *Server) Hush() {
 	if s.Owned || s.Hear == nil {
 		return

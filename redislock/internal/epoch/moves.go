@@ -9,29 +9,30 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// A client that comes to a run of a server from another run knows what the server does
-// not: that leases were granted elsewhere. They may last for the longest TTL in use
-// from when they could last be granted there, so the client starts a quarantine at the
-// server. Scripts are bound to a run, so there is no grant before that on a server that
-// is new to the client, or new again.
+// A client that moves from one run to another knows that the first run has granted
+// leases; the server of the second run does not. Those leases may last until MaxTTL after
+// the client last heard from the first run. So the client starts a quarantine at the new
+// server. As scripts are bound to a run, that server grants the client nothing before.
+// The same applies to a run to which the client returns.
 //
-// Every client that was there comes, one after the other, and one of them may have been
-// cut off, or asleep, for an hour. It says when it last heard from the other run, so
-// that it does not start another quarantine.
+// All clients of the first run come to the second one, one after the other. One of them
+// may have been asleep or cut off for an hour. So each client says when it last heard
+// from the first run, and the server starts a quarantine only if the last one does not
+// cover that time.
 
 // moves is what a Server knows of the runs that it has used.
 type moves struct {
-	run   string // the present one; empty if there has been none
-	count int    // of changes
-	conns int64  // the Contact's number of connections when the server learnt of the last change
-	// away is when the one before was heard of last, until the present one has been
-	// told, or 0. It does not change when that takes several attempts.
+	run   string // the present one; empty if there was none
+	count int    // of changes of the run
+	conns int64  // the number of connections that were made up to the last report to a server; see Conn.Made
+	// away is when the client last heard from the run before. It is 0 if the present run
+	// knows of the change. It keeps its value while the client tries to report the change.
 	away driver.Instant
 }
 
-// moved records which run b is for. If that is another run than before, the server must
-// be told; then moved returns left, the time at which the former run was last heard
-// from, and otherwise 0.
+// moved records the run of b. left is the time at which the client last heard from the
+// run before. If the server must be told of a change of the run, moved returns the time at
+// which the client left the run before, otherwise 0.
 func (s *Server) moved(b *Binding, left driver.Instant) driver.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,23 +48,23 @@ func (s *Server) moved(b *Binding, left driver.Instant) driver.Instant {
 	return m.away
 }
 
-// arrived records that the server has been told.
+// arrived records that the present run knows of the change.
 func (s *Server) arrived() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moves.away, s.moves.conns = 0, s.Made()
 }
 
-// hasMoved reports whether the server must be told that it is not the first one.
+// hasMoved reports whether the server must still be told of a change of the run.
 func (s *Server) hasMoved() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.moves.away != 0
 }
 
-// Stale returns why a reply to b's scripts must not be trusted, or nil: this
-// participant has left the run of b in the meantime. If that run has executed the
-// request nevertheless, it did not know that.
+// Stale returns an error if a reply to b's scripts must not be trusted: this participant
+// has left the run of b in the meantime. That run may have executed the request without
+// knowing of the leases that the next run has granted.
 func (s *Server) Stale(b *Binding) *conn.Failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,15 +74,16 @@ func (s *Server) Stale(b *Binding) *conn.Failure {
 	return &conn.Failure{Err: fmt.Errorf("%w: the answer is from another run of the server", driver.ErrUncertain), Maybe: true}
 }
 
-// Runs reports whether a message of the run with this id can be trusted: it is the run that this participant uses. A message
-// of a run that does not say which it is, is never trusted.
+// Runs reports whether run is the run that this participant uses, so that a message from it can be trusted. It is false for
+// an empty run.
 func (s *Server) Runs(run string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return run != "" && run == s.moves.run
 }
 
-// left returns when the run before a new connection was last heard from.
+// left returns when the client last heard from the run before, if it has made a connection since
+// the last report to a server; otherwise now.
 func (s *Server) left() driver.Instant {
 	s.mu.Lock()
 	known := s.moves.conns

@@ -17,11 +17,12 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
-// Clients that lock different keys for one name do not exclude each other. So the pattern of
-// the keys is in the record of the epoch, and each grant and renewal is checked against it:
-// see guard.lua. Before anybody was granted anything there is no record. Then the pattern that
-// was recorded under a key of its own by the first client that has opened the store counts, so
-// that a client with another one hears of it when it opens, also where there are no epochs.
+// Clients that lock different keys for one name do not exclude each other. So the record of
+// the epoch contains the pattern of the keys, and the scripts check each grant and renewal
+// against it: see guard.lua. Before the first grant there is no record. So the first client
+// that opens the store with a pattern also writes it to the key PREFIXpattern. A client with
+// another pattern then gets an error when it opens, even if the server is unguarded and has
+// no epochs.
 
 // Sender sends one command about a key.
 type Sender func(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure)
@@ -36,7 +37,7 @@ func Agree(ctx context.Context, send Sender, layout *keys.Layout, epoch string, 
 	}
 	key := layout.Prefix + "pattern"
 	if err == nil && record && layout.Pattern != "" {
-		// Another one may be there: what is there is looked at.
+		// Another client may have written its pattern before. So read the key afterwards.
 		r, _, fail := send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Set().Key(key).Value(layout.Pattern).Nx().Build() })
 		err = certain(ctx, r, fail)
 	}
@@ -45,7 +46,7 @@ func Agree(ctx context.Context, send Sender, layout *keys.Layout, epoch string, 
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission) && layout.Pattern == "":
-		return nil // a user who may not read the records, by the rights of earlier versions
+		return nil // the user has the rights that earlier versions needed, and so cannot read the records
 	case err != nil:
 		return fmt.Errorf("which Pattern the store has is not known: %w", err)
 	case !used:
@@ -54,7 +55,7 @@ func Agree(ctx context.Context, send Sender, layout *keys.Layout, epoch string, 
 	return disagreement(layout, known, key)
 }
 
-// Agree is the function Agree for this server. What the binding has seen is not asked for again.
+// Agree is the function Agree for this server. It uses the record that the Binding has read, if there was one.
 func (s *Server) Agree(ctx context.Context, record bool) error {
 	b, err := s.Bound(ctx, nil)
 	switch {
@@ -81,8 +82,8 @@ func get(ctx context.Context, send Sender, key string) (value string, found bool
 	return value, err == nil, err
 }
 
-// certain is the error of a request that leaves nothing in doubt if its answer is lost: it reads, or records the
-// pattern that the next request reads.
+// certain returns the error of a request for which a lost answer does no harm: it only reads, or it writes the pattern,
+// which the next request reads.
 func certain(ctx context.Context, r rueidis.RedisResult, fail *conn.Failure) error {
 	switch {
 	case fail == nil:
@@ -93,8 +94,8 @@ func certain(ctx context.Context, r rueidis.RedisResult, fail *conn.Failure) err
 	return fail.Err
 }
 
-// disagreement is the error of a client with this layout in a store whose pattern is another
-// one, by what key says; or nil.
+// disagreement returns the error of a client with layout if the store has another pattern,
+// theirs. key is the key in which the client has found it.
 func disagreement(layout *keys.Layout, theirs, key string) error {
 	own := layout.Pattern
 	const next = "or choose another Prefix; when all clients of the store have ended, DEL of %q and of the records %q lets the next one choose"
@@ -110,7 +111,7 @@ func disagreement(layout *keys.Layout, theirs, key string) error {
 	return storekit.Disagreef("the locks of this store have the keys %q (%s), and the Pattern here is %q: set the same one, "+next, theirs, key, own, layout.Prefix+"pattern", records)
 }
 
-// differs is disagreement with clients that have made a record, or the error of a record of another version.
+// differs is disagreement for a record of an epoch. It also returns an error if another version has made the record.
 func differs(layout *keys.Layout, record, key string) error {
 	pattern, ok := keys.PatternOf(record)
 	if !ok {
@@ -123,9 +124,9 @@ func differs(layout *keys.Layout, record, key string) error {
 
 func (s *Server) differs(theirs string) error { return differs(s.Layout, theirs, s.Prefix+"epoch") }
 
-// Differs returns why nothing may be granted or renewed here, or nil: clients with other keys are
-// granted leases. If they have one slot of a cluster, this client stops in all of them, as
-// theirs and its own locks of one name are in different slots.
+// Differs returns an error if clients with another pattern use this store: then this client must not
+// get or renew leases. If they use one slot of a cluster, this client stops in all slots, since their
+// lock for a name may be in another slot than its own.
 func (s *Server) Differs(b *Binding) *conn.Failure {
 	theirs := b.theirs
 	if t := s.Limit.theirs.Load(); t != nil {
@@ -137,7 +138,7 @@ func (s *Server) Differs(b *Binding) *conn.Failure {
 	return &conn.Failure{Err: s.differs(theirs), Lasting: true}
 }
 
-// Had notes that this participant has, or had, a lease in the store, if a reply says so.
+// Had records that this participant has had a lease in the store, if reply says so.
 func (s *Server) Had(reply []rueidis.RedisMessage) {
 	if Code(reply) == 1 && !s.Limit.had.Load() {
 		s.Limit.had.Store(true)

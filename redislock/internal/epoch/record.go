@@ -12,20 +12,19 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// The modes of the script for the epoch.
+// The modes of epoch.lua.
 const (
 	Look    = "look"  // changes nothing
 	Join    = "join"  // begins or joins the epoch
-	Trust   = "bless" // begins an epoch in which there is nothing to wait for
+	Trust   = "bless" // ends the quarantine
 	Setting = "set"   // joins, and changes MaxTTL
 )
 
-// Wrote reports whether this participant has asked for a grant. One that has not leaves
-// everything as it is when it meets a run.
+// Wrote reports whether this participant has asked for a grant. Before that it only looks
+// at records, and changes none.
 func (s *Server) Wrote() bool { return s.writes.Load() }
 
-// Mode returns the mode in which the participant calls the script unless it changes
-// something.
+// Mode returns Join if the participant has asked for a grant, else Look.
 func (s *Server) Mode() string {
 	if s.Wrote() {
 		return Join
@@ -33,7 +32,7 @@ func (s *Server) Mode() string {
 	return Look
 }
 
-// Args are the arguments of the script for the epoch.
+// Args returns the arguments of epoch.lua.
 func (s *Server) Args(mode string) []string {
 	if mode == Trust || mode == Setting {
 		return s.Limit.changeArgs(mode)
@@ -41,8 +40,8 @@ func (s *Server) Args(mode string) []string {
 	return s.Limit.args(mode, "")
 }
 
-// TellingArgs are Args with which the script notifies all others if it makes a record
-// where there was none.
+// TellingArgs returns Args with which epoch.lua notifies all participants if it makes a
+// record where there was none.
 func (s *Server) TellingArgs(mode string) []string { return s.telling(s.Args(mode)) }
 
 func (s *Server) telling(args []string) []string {
@@ -50,12 +49,12 @@ func (s *Server) telling(args []string) []string {
 	return args
 }
 
-// Tell builds the call of the script for the epoch.
+// Tell builds a call of epoch.lua.
 func (s *Server) Tell(b *Binding, c rueidis.CommandClient, keys, args []string) rueidis.Completed {
 	return b.Call(c, s.epochScript(), keys, args)
 }
 
-// Told reads what that has returned, and learns from it.
+// Told reads the reply of epoch.lua, and learns from it.
 func (s *Server) Told(r rueidis.RedisResult) (Answer, error) {
 	is, err := readAnswer(r)
 	if err == nil {
@@ -67,15 +66,13 @@ func (s *Server) Told(r rueidis.RedisResult) (Answer, error) {
 	return is, err
 }
 
-// tell calls the script for the epoch of a server on its own.
+// tell calls epoch.lua at a server that belongs to no cluster.
 func (s *Server) tell(ctx context.Context, b *Binding, args []string) (Answer, error) {
 	return s.Told(s.Do(ctx, s.Tell(b, s.Client, []string{s.epochKey}, args)))
 }
 
 // join builds the call that looks at, begins or joins the epoch of this run of the server.
-//
-// away is when this participant last heard from another run, or 0 if it has used no
-// other.
+// away is when this participant last heard from the run before, or 0 if there was none.
 func (s *Server) join(wire rueidis.CommandClient, b *Binding, mode string, away driver.Instant) rueidis.Completed {
 	ago := ""
 	if away != 0 {
@@ -84,8 +81,8 @@ func (s *Server) join(wire rueidis.CommandClient, b *Binding, mode string, away 
 	return s.Tell(b, wire, []string{s.epochKey}, s.joinArgs(mode, ago))
 }
 
-// joined reads the answer to join, and returns for how long nothing is granted: until the
-// longest TTL in use has passed since the server may have forgotten a lease. Renewals go on.
+// joined reads the answer to join, and returns the remaining quarantine: until MaxTTL has passed
+// since the server may have forgotten a lease. Renewals go on.
 func (s *Server) joined(b *Binding, mode string, r rueidis.RedisResult) (closed time.Duration, err error) {
 	is, err := s.Told(r)
 	if err != nil {
@@ -102,22 +99,22 @@ func (s *Server) joined(b *Binding, mode string, r rueidis.RedisResult) (closed 
 	return is.Closed, nil
 }
 
-// joinArgs are the arguments of the script for the epoch.
+// joinArgs returns the arguments of epoch.lua for Look and Join.
 func (s *Server) joinArgs(mode, ago string) []string { return s.telling(s.Limit.args(mode, ago)) }
 
-// The results of the script for the epoch.
+// Values of Answer.Found.
 const (
-	Joined  = iota // an epoch of this run
-	Foreign        // one of another run
-	Missing        // none
+	Joined  = iota // the epoch of this run
+	Foreign        // an epoch that does not hold for this run, or a record of clients with another Pattern
+	Missing        // no record
 )
 
-// Answer is what that has returned.
+// Answer is the reply of epoch.lua.
 type Answer struct {
-	Closed time.Duration // for how much longer nothing is granted
-	Found  int64
-	Theirs string        // the layout of a record of clients with other keys; then nothing else is known
-	rest   time.Duration // for how long leases that are longer than MaxTTL may go on
+	Closed time.Duration // the remaining quarantine
+	Found  int64         // what the script has found: Joined, Foreign or Missing
+	Theirs string        // the layout of a record of clients with another Pattern; if set, the other fields mean nothing
+	rest   time.Duration // for how long leases that are longer than MaxTTL may still last
 	Term
 }
 
@@ -142,7 +139,7 @@ func readAnswer(r rueidis.RedisResult) (Answer, error) {
 	return s, err
 }
 
-// Change calls the script for the epoch in a mode that changes something.
+// Change calls epoch.lua with the mode Trust or Setting.
 func (s *Server) Change(ctx context.Context, mode string) error {
 	b, err := s.Bound(ctx, nil)
 	if err == nil && b.boot != "" {

@@ -14,33 +14,34 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// WAIT holds up its connection, and covers what that connection has written. So it has
-// a connection of its own, on which something is written first: replicas get all writes
-// in order. One WAIT covers all requests that were answered before it.
+// WAIT blocks its connection, and covers only the writes of that connection. So WAIT has
+// its own connection, which first writes a mark. Replicas get all writes in order, so a
+// replica with the mark has all earlier writes. One WAIT covers all requests that were
+// answered before it.
 
-// markSuffix, behind another key of the slot, makes the key of the mark.
+// markSuffix follows another key of the slot in the key of the mark.
 const markSuffix = ":mark"
 
-// replicas is the connection for WAIT.
+// replicas is the connection for WAIT, and the requests that wait for it.
 type replicas struct {
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex // guards rounds and busy
 	rounds []*round   // that have not begun
-	busy   bool       // a goroutine works on them
+	busy   bool       // a goroutine runs the rounds
 
-	wire rueidis.DedicatedClient // of the goroutine that works on them; nil if there is none
+	wire rueidis.DedicatedClient // used by that goroutine only; nil if there is none
 	free func()
 }
 
 // round is one WAIT.
 type round struct {
 	b    *Binding
-	key  string
+	key  string        // of the mark
 	done chan struct{} // closed when the fields below are set
-	have int64
+	have int64         // how many replicas have confirmed
 	err  error
 }
 
-// Replicated waits for the replicas of what b's scripts have written until now.
+// Replicated waits until enough replicas have everything that b's scripts have written so far.
 func (s *Server) Replicated(ctx context.Context, b *Binding, key string) *conn.Failure {
 	if s.Replicas == 0 {
 		return nil
@@ -57,7 +58,7 @@ func (s *Server) Replicated(ctx context.Context, b *Binding, key string) *conn.F
 	return s.Stale(b)
 }
 
-// nextRound returns a round that has not begun.
+// nextRound returns a round for b that has not begun.
 func (s *Server) nextRound(b *Binding, key string) *round {
 	c := &s.replicas
 	c.mu.Lock()
@@ -98,8 +99,8 @@ func (s *Server) waitForReplicas() {
 			if r.have, r.err = s.wait(r); r.err == nil {
 				break
 			}
-			// A connection that was made for an earlier round may lead nowhere, or to a
-			// server that is no longer the master.
+			// A connection from an earlier round may be dead, or lead to a server that is
+			// no longer the master. So try once more with a fresh one.
 			c.hangUp()
 		}
 		close(r.done)
@@ -126,8 +127,8 @@ func (s *Server) wait(r *round) (have int64, err error) {
 	}
 }
 
-// markElsewhere returns a key in any slot of a node that has refused to write one,
-// as its slot is moving, else "". Which slot the mark is in does not matter.
+// markElsewhere returns another key for the mark if a node has refused to write the mark
+// because its slot is moving, else "". The mark may be in any slot of the node.
 func (s *Server) markElsewhere(err error) string {
 	ret := conn.Refused(err)
 	if s.Slots == nil || ret == nil {
@@ -150,7 +151,7 @@ func (c *replicas) hangUp() {
 	}
 }
 
-// behind returns why what was written before r is not where it should be, or nil.
+// behind returns an error unless r has shown that enough replicas have the writes before it.
 func (s *Server) behind(r *round) *conn.Failure {
 	var why error
 	var lasting bool
@@ -167,7 +168,7 @@ func (s *Server) behind(r *round) *conn.Failure {
 	return &conn.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, &conn.Behind{Err: why}), Maybe: true, Lasting: lasting}
 }
 
-// ReplicaTimeout returns how long a request with a TTL waits for replicas.
+// ReplicaTimeout returns how long a request for a lease with this TTL waits for replicas.
 func ReplicaTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, 50*time.Millisecond), time.Second)
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// Source is a run of a server that has answered a request.
+// Source is the run of a server that has answered a request.
 type Source struct {
 	*Server
 	Binding *Binding
 }
 
-// Run returns the id of that run, or "" if it is not guarded, or none.
+// Run returns the run_id, or "" if the server is not guarded or there is no Binding.
 func (s Source) Run() string {
 	if s.Binding == nil {
 		return ""
@@ -28,28 +28,28 @@ func (s Source) Run() string {
 	return s.Binding.boot
 }
 
-// Heard notes that a script was run, and returns why its reply must not be trusted, or nil.
+// Heard records that a script of b has returned reply. It returns an error if reply must not be trusted.
 func (s *Server) Heard(b *Binding, reply []rueidis.RedisMessage) *conn.Failure {
 	s.astray.useful()
 	s.Had(reply)
 	return s.Stale(b)
 }
 
-// Forgets is why a request was not carried out for which the scripts, or the record of the epoch, were
-// missing each time.
+// Forgets returns the Failure of a request that the server did not execute, because the scripts or the
+// record of the epoch were missing each time.
 func Forgets() *conn.Failure {
 	return &conn.Failure{Err: conn.Unavailable(errForgets)}
 }
 
-// Codes of scripts that could not do what they were asked.
+// Codes that a script returns if it did nothing.
 const (
-	NoEpoch     = -1
-	BeyondLimit = -5
+	NoEpoch     = -1 // the record of the epoch is missing, or must be made anew
+	BeyondLimit = -5 // the TTL is longer than MaxTTL
 )
 
-// Grants is called before each script. If the script may grant something, this
-// participant begins epochs from now on. Grants returns why it must not run the script,
-// or whether b must be made anew.
+// Grants prepares for a script; the caller calls it before each one. After the first script
+// that may grant a lease, this participant begins and joins epochs. Grants returns an error
+// if the script must not run, and again if the caller must first make b anew.
 func (s *Server) Grants(b *Binding, script int) (again bool, err error) {
 	if b.boot != "" && s.Scripts[script].Leases() {
 		if fail := s.Differs(b); fail != nil {
@@ -63,12 +63,12 @@ func (s *Server) Grants(b *Binding, script int) (again bool, err error) {
 		return false, err
 	}
 	if first := !s.writes.Swap(true); first && s.Slots == nil && (s.hasMoved() || s.Limit.doubts()) {
-		return true, nil // the server lacks something that this participant knows
+		return true, nil // the server does not know yet where this participant was before, or its longer MaxTTL
 	}
 	return b.limit == 0 || b.limit != cmp.Or(s.Limit.now().TTL, b.limit), nil
 }
 
-// Beyond is the Failure of a script that found the TTL to be too long.
+// Beyond returns the Failure of a script that has returned BeyondLimit.
 func (s *Server) Beyond(b *Binding, reply []rueidis.RedisMessage) *conn.Failure {
 	ttl := int64(0)
 	if len(reply) > 1 {
@@ -85,7 +85,7 @@ func Code(reply []rueidis.RedisMessage) int64 {
 	return n
 }
 
-// call is a script of a Binding that takes many requests.
+// call is a script of a Binding, as a batch.Script.
 type call struct {
 	s      *Server
 	b      *Binding
@@ -109,7 +109,7 @@ func (c *call) Call(ctx context.Context, n int, keys, args []string) (replies []
 	return replies, err
 }
 
-// Ask runs a script for one request, together with others perhaps.
+// Ask runs a script for one request. It may combine the request with others into one call.
 func (s *Server) Ask(ctx context.Context, b *Binding, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
 	if s.Scripts[script].PerRequest > 0 {
 		return s.requests.Ask(ctx, &b.calls[script], keys, args)
@@ -117,7 +117,7 @@ func (s *Server) Ask(ctx context.Context, b *Binding, script int, keys, args []s
 	return s.Do(ctx, b.Call(s.Client, script, keys, args)).ToArray()
 }
 
-// Reply reads what a script has returned for one request.
+// Reply reads the result of a script that was called for one request.
 func (s *Server) Reply(script int, r rueidis.RedisResult) ([]rueidis.RedisMessage, error) {
 	reply, err := r.ToArray()
 	if err == nil && s.Scripts[script].PerRequest > 0 {
@@ -129,14 +129,14 @@ func (s *Server) Reply(script int, r rueidis.RedisResult) ([]rueidis.RedisMessag
 	return reply, err
 }
 
-// Millis writes d in milliseconds, rounded up.
+// Millis returns Ceil(d) in decimal digits.
 func Millis(d time.Duration) string { return strconv.FormatInt(Ceil(d), 10) }
 
-// Ceil returns d in milliseconds, rounded up, so that the server never counts
-// less than the holder does.
+// Ceil returns d in milliseconds. It rounds up, so that a lease never ends at the server
+// before it ends for its holder.
 func Ceil(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// Bit writes b as a number.
+// Bit returns "1" or "0".
 func Bit(b bool) string {
 	if b {
 		return "1"

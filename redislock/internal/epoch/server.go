@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package epoch is a Redis server that may have forgotten leases. Its scripts are bound
-// to one run of the server. A record says since when nothing has been forgotten, and
-// nothing is granted until that is long enough ago.
+// Package epoch makes sure that a Redis server that may have forgotten leases grants
+// nothing until they have ended. It binds scripts to one run of the server. The server
+// keeps a record of its epoch: the time since which it has forgotten nothing. The scripts
+// grant nothing until the epoch is MaxTTL old.
 //
-// The packages that use it bring the scripts for locks.
+// The packages that use epoch provide the scripts for locks.
 package epoch
 
 import (
@@ -21,85 +22,84 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
-// Config says what a Server is used for.
+// Config is the configuration of a Server.
 type Config struct {
 	Addr    string        // of the server, for people
-	Owned   bool          // the client is the Server's to close
-	Contact *conn.Contact // of the client's Place; nil if it is not known
+	Owned   bool          // Close closes the client
+	Contact *conn.Contact // of the client's Place; nil if the caller has made the client
 	ID      string        // of this participant
 	Prefix  string        // of all keys
 	Layout  *keys.Layout  // says which keys locks have
-	Channel string        // with ID, the channel that Listen subscribes to
+	Channel string        // Listen subscribes to Channel + ID
 
-	Limit     *Limit        // what is known of MaxTTL
-	Slots     Slots         // of a master of a cluster; nil for a server on its own
+	Limit     *Limit        // what the participant knows of MaxTTL
+	Slots     Slots         // for a master of a cluster; otherwise nil
 	Timeout   time.Duration // to connect
-	Unguarded bool          // a server that cannot be guarded is accepted
+	Unguarded bool          // accept a server that cannot be guarded
 
-	Replicas       int           // how many must have a lease that was granted or renewed
-	ReplicaTimeout time.Duration // for that
+	Replicas       int           // how many must confirm each grant and each renewal
+	ReplicaTimeout time.Duration // for their confirmation
 
-	// Scripts are known by their index to Run. Without any there is only Send, and
-	// nothing is bound to a run then. The Server puts lua/guard.lua before them.
+	// Scripts are the scripts for locks. Run takes an index into them. The Server puts lua/guard.lua
+	// before each. Without Scripts only Send works, and nothing is bound to a run.
 	Scripts []Script
 	// Check is a script that returns the names of the commands that the user may
-	// not run. It is given two keys and a channel that nobody uses.
+	// not run. Its arguments are two keys and a channel that nobody uses.
 	Check string
 
-	// Hear handles a message. It must not block: replies wait behind it. If it is nil,
-	// there is no subscription.
+	// Hear handles a message. It must not block, because it delays replies on the same connection. If it
+	// is nil, there is no subscription.
 	Hear func(from conn.Session, message string)
-	// Opened is called when a subscription is open, for the first time or again.
-	// Messages that were sent before are lost.
+	// Opened is called whenever a subscription opens. Messages from before that are lost.
 	Opened func(*conn.Subscription)
 	// Missed is called when messages may have been lost. It may be nil.
 	Missed func(at *conn.Conn)
-	// News is called with news of a server: a run is found that grants nothing for a while, or it has not
-	// been heard for a second, once a minute while that lasts. It may be nil.
+	// News is called when a run is found in quarantine, and when the server has been silent for a second.
+	// While that lasts it may be called again once a minute. It may be nil.
 	News func(driver.News)
 }
 
-// Script is a script. Its reply is an array that begins with a number, -1 if closed()
-// has returned that.
+// Script is a script for locks. Its reply is an array that begins with a number: NoEpoch if closed()
+// in guard.lua has returned that.
 type Script struct {
 	Text string
-	// Grants says that it may grant something, and so begin an epoch. It returns -5 and the TTL
-	// if that is too long.
+	// Grants says that the script may grant a lease, and so needs an epoch. It returns BeyondLimit and
+	// the TTL if the TTL is too long.
 	Grants bool
-	// Renews says that it may give a lease more time.
+	// Renews says that the script may renew a lease.
 	Renews bool
 	// PerRequest, if positive, says that the script takes many requests at a time, and returns an array
 	// of replies. See batch.Script.
 	PerRequest int
 }
 
-// Leases reports whether the script may grant a lease, or give it more time.
+// Leases reports whether the script may grant or renew a lease.
 func (s *Script) Leases() bool { return s.Grants || s.Renews }
 
-// Slots is what a master of a cluster has instead of one record: one for each of its hash slots.
+// Slots is the part of a cluster that a master needs: it has a record for each of its hash slots, not one for all.
 type Slots interface {
-	// JoinAgain joins the epochs of all slots that were in use when stale was the Binding.
+	// JoinAgain joins, in the run of b, the epochs of all slots that stale had joined.
 	JoinAgain(ctx context.Context, s *Server, wire rueidis.CommandClient, b, stale *Binding)
-	// JoinAll joins the epochs of the slots that b has joined.
+	// JoinAll joins again the epochs of the slots that b has joined.
 	JoinAll(ctx context.Context, s *Server, b *Binding) error
 	// SomeKey returns a key in any slot of the master, or "" if it has none.
 	SomeKey(s *Server) string
 }
 
-// Server is one server, or the one that is the master now.
+// Server is one Redis server. With sentinels, it is the present master.
 type Server struct {
 	Config
 	*conn.Conn
-	texts        []string // of the scripts, without the line for the run
+	texts        []string // of the scripts, without guard.lua and the line for the run
 	subscription *conn.Subscription
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup // the listener
 
-	epochKey string // of a server on its own
+	epochKey string // unless it is a master of a cluster
 	requests batch.Requests
-	writes   atomic.Bool // it has asked for grants
+	writes   atomic.Bool // this participant has asked for a grant
 	astray   astray
 
 	mu      sync.Mutex // guards the fields below
@@ -108,9 +108,9 @@ type Server struct {
 
 	replicas replicas
 	told     struct {
-		closed driver.Instant // when it was told last that nothing is granted
-		run    string         // in this run
-		silent driver.Instant // when it was told last that it does not answer
+		closed driver.Instant // when News last got Closed
+		run    string         // of that news
+		silent driver.Instant // when News last got Silent
 	}
 }
 
@@ -125,14 +125,14 @@ func New(client rueidis.Client, conf Config) *Server {
 	return s
 }
 
-// EpochKey is the key of the record of the epoch of a server on its own.
+// EpochKey returns the key of the record of the epoch. In a cluster see Cluster.EpochKey.
 func (s *Server) EpochKey() string { return s.epochKey }
 
-// Subscription returns the one over which messages to this participant come.
+// Subscription returns the subscription that delivers messages to this participant.
 func (s *Server) Subscription() *conn.Subscription { return s.subscription }
 
-// Send sends a command about a key that no script of Config is needed for, and
-// returns the answer, which may be nil, and an instant before it was sent.
+// Send sends a command about a key, without the scripts of Config. It returns the answer,
+// which may be nil, and an instant before the command was sent.
 func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure) {
 	made, since := s.Made(), driver.Now()
 	r := s.Do(ctx, cmd(s.Client.B()))
@@ -141,14 +141,14 @@ func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) r
 		s.astray.useful()
 	case conn.IsReplica(err) && s.astray.pause(since) == nil:
 		s.astray.vain(err)
-		s.drop(made) // the next is sent to where the address leads by then
+		s.drop(made) // the next request connects anew to the address
 	case conn.IsReplica(err):
 		rest(ctx)
 	}
 	return r, since, Answered(ctx, r)
 }
 
-// Answered says what an answer means if it is an error.
+// Answered returns the Failure for an answer that is an error, else nil. A nil answer is no error.
 func Answered(ctx context.Context, r rueidis.RedisResult) *conn.Failure {
 	if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) {
 		return conn.Classify(ctx, err)
@@ -156,8 +156,8 @@ func Answered(ctx context.Context, r rueidis.RedisResult) *conn.Failure {
 	return nil
 }
 
-// Read sends the commands that cmds makes for each key, which change nothing, and
-// returns the replies in the order of keys.
+// Read sends the commands that cmds makes for each key, and returns the replies in the
+// order of keys. The commands must only read.
 func (s *Server) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -180,11 +180,11 @@ func (s *Server) Read(ctx context.Context, keys []string, cmds func(b rueidis.Bu
 	return replies, nil
 }
 
-// Close ends what was begun in the background and, if it is the Server's own, the
-// client. The errors of requests that are under way say nothing then: the driver must
-// end them before. Call Hush first.
+// Close stops the Server's goroutines, and closes the client if it is Owned. It makes
+// requests under way fail with errors that mean nothing, so the driver must end them
+// before. Call Hush first.
 func (s *Server) Close() {
-	s.replicas.mu.Lock() // no request begins to wait for replicas after this
+	s.replicas.mu.Lock() // after this, nextRound starts no goroutine
 	s.cancel()
 	s.replicas.mu.Unlock()
 	if s.Owned {

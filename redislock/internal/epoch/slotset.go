@@ -7,7 +7,7 @@ import "sync/atomic"
 // SlotCount is the number of hash slots of a cluster.
 const SlotCount = 16384
 
-// SlotSet is a set of slots.
+// SlotSet is a set of slots. Goroutines can use it at the same time.
 type SlotSet struct {
 	bits [SlotCount / 32]atomic.Uint32
 }

@@ -15,9 +15,9 @@ import (
 
 // State is the state of a server. Asking for it changes nothing.
 type State struct {
-	Run    string        // empty if it is not guarded
-	Closed time.Duration // for how much longer it grants nothing
-	Term                 // its MaxTTL
+	Run    string        // empty if the server is not guarded
+	Closed time.Duration // the remaining quarantine
+	Term                 // the server's MaxTTL
 }
 
 // State asks the server for its state.
@@ -25,12 +25,12 @@ func (s *Server) State(ctx context.Context) (State, error) {
 	return s.StateOf(ctx, []string{s.epochKey})
 }
 
-// StateOf is State of the epoch with the record of these keys.
+// StateOf is State for the epoch whose record is at keys[0]. keys are the KEYS of epoch.lua.
 func (s *Server) StateOf(ctx context.Context, keys []string) (State, error) {
 	return s.state(ctx, keys, readAnswer)
 }
 
-// Learn is State, and makes this client's Limit know the MaxTTL that the server has.
+// Learn is State, and also records the server's MaxTTL in this client's Limit.
 func (s *Server) Learn(ctx context.Context) (State, error) {
 	return s.state(ctx, []string{s.epochKey}, s.Told)
 }
@@ -61,7 +61,7 @@ func (s *Server) state(ctx context.Context, keys []string, read func(rueidis.Red
 	return State{}, conn.Unavailable(errors.New("the server forgets its scripts again and again"))
 }
 
-// Info is the State for people.
+// Info describes the State for people.
 func (s State) Info() *driver.StoreInfo {
 	info := &driver.StoreInfo{MaxTTL: s.TTL, SetBy: s.Holder(), Closed: s.Closed}
 	if s.Closed > 0 {
