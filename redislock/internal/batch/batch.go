@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package batch makes one call of many requests.
+// Package batch combines many requests into one call.
 //
-// Calling a script costs a server more than what the script does for one free lock. So
-// requests that goroutines make at the same time become one call, if the script takes
-// many. No request waits for others that may come: the first only yields once to
-// goroutines that are ready to run. With few requests there are no batches and no
-// delay.
+// For one free lock, the call of a script costs the server more than the work of the
+// script. So if goroutines make requests at the same time, this package sends them as one
+// call, if the script supports that. Before it sends a batch, it yields once to goroutines
+// that are ready to run; it does not wait longer for further requests. With few requests
+// there are no batches and no delay.
 //
-// A cluster has the keys of such requests in different hash slots. Batches only save
-// time: without this package each request is a call.
+// In a cluster there are no batches, since the keys of the requests are in different hash
+// slots.
 package batch
 
 import (
@@ -24,20 +24,21 @@ import (
 )
 
 const (
-	fewRequests = 4  // with fewer under way, each is sent by itself
-	most        = 24 // requests in a batch; the server serves nothing else meanwhile
-	maxOpen     = 8  // batches that are looked through
+	fewRequests = 4  // with fewer requests under way, each is sent alone
+	most        = 24 // requests in a batch; while the server works on one, it serves nothing else
+	maxOpen     = 8  // open batches; join looks through all
 )
 
-// Script is one that takes many requests at a time. Requests to the same Script, which is
-// compared with ==, may be one call.
+// Script is a script that takes many requests at a time. Requests can be in one call if their
+// Scripts are equal (==).
 type Script interface {
-	// PerRequest is how many trailing arguments belong to each request. All other arguments, and the
-	// first key, are given once. The other keys and arguments are given by their kind: the second
-	// key of all requests, the third of all.
+	// PerRequest returns how many arguments each request has. They are the last arguments of a
+	// request; the other arguments, and the first key, must be the same for all requests, and are sent
+	// once. A call has the first key, then the second keys of all requests, then their third keys, and
+	// so on; and in the same way the common arguments, then those of the requests.
 	PerRequest() int
 	// Call calls the script for n requests and returns the replies. If n is more than one, it may
-	// return late when ctx ends.
+	// return some time after ctx has ended.
 	Call(ctx context.Context, n int, keys, args []string) ([]rueidis.RedisMessage, error)
 }
 
@@ -50,24 +51,24 @@ type Requests struct {
 	open []*batch // that others may join
 }
 
-// batch is requests that are sent as one call.
+// batch is a number of requests that are sent as one call.
 type batch struct {
 	script Script
-	keys   [][]string // by kind; the first of all is in common
+	keys   [][]string // keys[0] is the common first key; keys[1] are the second keys of all requests, and so on
 	common []string   // arguments
-	own    [][]string // by kind; the last arguments of each
+	own    [][]string // own[0] are the first own arguments of all requests, and so on
 	n      int        // requests
 
-	done    chan struct{} // closed when the fields below are set
+	done    chan struct{} // closed when replies and err are set
 	replies []rueidis.RedisMessage
 	err     error
 
-	waiting int             // for the replies; Requests.mu guards it
-	ctx     context.Context // of the call: it ends with the last request, not with the first
+	waiting int             // requests that wait for the replies; Requests.mu guards it
+	ctx     context.Context // of the call; ends when no request waits any more
 	cancel  context.CancelFunc
 }
 
-// Ask calls the script for one request, together with others perhaps, and returns the reply to it.
+// Ask calls the script for one request and returns the reply. It may combine the request with others into one call.
 func (r *Requests) Ask(ctx context.Context, script Script, keys, args []string) ([]rueidis.RedisMessage, error) {
 	defer r.active.Add(-1)
 	if r.active.Add(1) >= fewRequests {
@@ -82,8 +83,9 @@ func (r *Requests) Ask(ctx context.Context, script Script, keys, args []string) 
 	return replies[0].ToArray()
 }
 
-// askTogether sends the request in a batch. told is false if there was no batch, or if
-// the server has refused the whole batch, perhaps because of another request in it.
+// askTogether sends the request in a batch. told is false if the caller has to send the
+// request alone: there was no batch, or the server has refused the whole batch, perhaps
+// because of another request.
 func (r *Requests) askTogether(ctx context.Context, script Script, keys, args []string) (reply []rueidis.RedisMessage, err error, told bool) {
 	b, i := r.join(script, keys, args)
 	if b == nil {
@@ -94,7 +96,7 @@ func (r *Requests) askTogether(ctx context.Context, script Script, keys, args []
 		switch r.gather(b) {
 		case 1:
 			return nil, nil, false
-		case most: // it was sent
+		case most: // the request that filled the batch has sent it
 		default:
 			go b.send()
 		}
@@ -117,9 +119,9 @@ func (r *Requests) askTogether(ctx context.Context, script Script, keys, args []
 	return nil, b.err, true
 }
 
-// join returns a batch and the number of the request in it. The request that fills the
-// batch has to send it, or else the first. It returns nil if too many different batches
-// are open.
+// join adds a request to an open batch, or to a new one, and returns the batch and the index
+// of the request. The request that fills the batch has to send it; if none does, the first
+// request has to. join returns nil if there are maxOpen batches, and none fits.
 func (r *Requests) join(script Script, keys, args []string) (*batch, int) {
 	own := script.PerRequest()
 	common, mine := args[:len(args)-own], args[len(args)-own:]
@@ -156,9 +158,9 @@ func (r *Requests) join(script Script, keys, args []string) (*batch, int) {
 	return b, 0
 }
 
-// gather yields once so that goroutines that are ready to run can join, then closes the batch and
-// returns how many requests it has. The yield may take long; a full batch has been sent by the
-// request that filled it.
+// gather yields once, so that goroutines that are ready to run can join the batch. Then it closes
+// the batch and returns the number of requests. If the yield took long and the batch is not full,
+// gather also stops yields for a while.
 func (r *Requests) gather(b *batch) int {
 	long := r.yield.Now()
 	r.mu.Lock()
@@ -172,7 +174,7 @@ func (r *Requests) gather(b *batch) int {
 	return b.n
 }
 
-// leave ends the call if nobody else waits for it.
+// leave records that a request no longer waits for its batch. After the last one it cancels the call.
 func (r *Requests) leave(b *batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster routes requests to Redis servers: to the masters of a Redis Cluster, by which one has
-// a hash slot, where that is now if it has moved, and where its messages are heard; or to one server,
-// which is a cluster with a single slot.
+// Package cluster routes requests to the masters of a Redis Cluster. It knows which master has a hash
+// slot, follows slots that move, and subscribes to messages where each slot is. It also serves a single
+// server, as a cluster with one slot.
 package cluster
 
 import (
@@ -22,31 +22,31 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// Cluster is the masters of a Redis Cluster, or one server. Each is a Server of its own, with its own
-// connection, scripts and run, so that one that hangs does not hold up the others. This
-// package routes keys, and not the client: scripts belong to one run of one node, and
-// must be called by the names that they have there.
+// Cluster is the masters of a Redis Cluster, or one server. Each master is an epoch.Server, with its
+// own connection, scripts and run, so that a master that hangs does not delay the others. This package
+// routes keys, since rueidis cannot: a script belongs to one run of one node, and has another digest at
+// each.
 type Cluster struct {
 	conf  epoch.Config // of the Servers
 	nodes conn.Nodes
-	one   *epoch.Server // of a cluster that is one server
+	one   *epoch.Server // the only server; nil in a Redis Cluster
 
-	// Before is of tests. It is called before a script is sent.
+	// Before is for tests. Run calls it first.
 	Before func(script int)
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	work   sync.WaitGroup // subscriptions, and what is done in the background
+	work   sync.WaitGroup // the goroutines of spawn
 
 	mu            sync.Mutex                // guards the fields below
 	owners        []*node                   // by slot
 	servers       map[string]*node          // by address
 	subscriptions map[int]*slotSubscription // by slot
-	watching      bool                      // the nodes with subscriptions are watched
+	watching      bool                      // watch is running
 	asking        *survey                   // under way, or the last one
 }
 
-// New returns the Cluster that some nodes belong to. It sends nothing.
+// New returns the Cluster to which nodes belong. It sends nothing.
 func New(nodes conn.Nodes, conf epoch.Config) *Cluster {
 	c := &Cluster{conf: conf, nodes: nodes, owners: make([]*node, epoch.SlotCount), servers: make(map[string]*node), subscriptions: make(map[int]*slotSubscription)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -54,12 +54,12 @@ func New(nodes conn.Nodes, conf epoch.Config) *Cluster {
 	return c
 }
 
-// One returns one server, with a single slot.
+// One returns the Cluster that consists of one server, with one slot.
 func One(s *epoch.Server) *Cluster {
 	n := &node{addr: s.Addr, srv: s, dialed: true, ready: make(chan struct{})}
 	close(n.ready)
 	c := &Cluster{conf: s.Config, one: s, owners: []*node{n}, servers: map[string]*node{n.addr: n}}
-	c.subscriptions = map[int]*slotSubscription{0: {Subscription: s.Subscription(), users: 1}} // the server keeps it up, and it does not end
+	c.subscriptions = map[int]*slotSubscription{0: {Subscription: s.Subscription(), users: 1}} // the Server keeps it up; with a user, it never ends
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -75,8 +75,8 @@ func (c *Cluster) slot(key string) int {
 	return slotOf(key)
 }
 
-// spawn does something in the background, unless the Cluster is closed. Cluster.mu
-// is held.
+// spawn runs f in the background and returns true. If the Cluster is closed it does nothing and
+// returns false. The caller holds c.mu.
 func (c *Cluster) spawn(f func()) bool {
 	if c.ctx.Err() != nil {
 		return false
@@ -87,7 +87,7 @@ func (c *Cluster) spawn(f func()) bool {
 
 var errClosed = driver.ErrClosed
 
-// owner returns the node that has a slot, as far as the Cluster knows.
+// owner returns the node that has a slot. It asks the cluster only if c knows of none.
 func (c *Cluster) owner(ctx context.Context, slot int) (*epoch.Server, error) {
 	n := c.ownerNow(slot)
 	if n == nil {
@@ -101,6 +101,7 @@ func (c *Cluster) owner(ctx context.Context, slot int) (*epoch.Server, error) {
 	return c.connect(ctx, n)
 }
 
+// ownerNow returns the node that c takes for the owner of a slot, or nil.
 func (c *Cluster) ownerNow(slot int) *node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +124,7 @@ func (c *Cluster) assign(slot int, addr string) {
 	c.follow()
 }
 
-// masters returns the nodes that have slots.
+// masters asks the cluster which nodes have slots.
 func (c *Cluster) masters(ctx context.Context) ([]*node, error) {
 	if err := c.survey(ctx, nil); err != nil {
 		return nil, err
@@ -139,7 +140,8 @@ func (c *Cluster) masters(ctx context.Context) ([]*node, error) {
 	return slices.Collect(maps.Keys(nodes)), nil
 }
 
-// Bind finds the masters and binds one of them, or another if that hangs.
+// Bind finds the masters and binds one of them. It tries the next one if a master fails, or does
+// not answer within 500 ms.
 func (c *Cluster) Bind(ctx context.Context) error {
 	nodes, err := c.masters(ctx)
 	if err != nil {
@@ -176,7 +178,8 @@ func (c *Cluster) bind(ctx context.Context, n *node) error {
 	return err
 }
 
-// Agree makes sure that all clients have the same pattern, by the record of the slot in which it is.
+// Agree returns an error if other clients have another pattern; see epoch.Agree. In a cluster it uses the record of the
+// slot that has the key with the pattern.
 func (c *Cluster) Agree(ctx context.Context, record bool) error {
 	if c.one != nil {
 		return c.one.Agree(ctx, record)
@@ -199,24 +202,24 @@ func (c *Cluster) Servers(ctx context.Context) ([]*epoch.Server, error) {
 	return servers, errors.Join(errs...)
 }
 
-// EpochKey is the key of the record of the epoch of a lock's key.
+// EpochKey returns the key of the record of the epoch, for the key of a lock.
 func (c *Cluster) EpochKey(key string) string { return c.epochKey(c.slot(key)) }
 
-// floors is how many floors of tokens one server has: enough that two names that many wait for rarely
-// have the same, and a megabyte at most.
+// floors is how many token floors a single server has. They are so many that two busy names rarely share a floor,
+// and so few that they take a megabyte at most.
 const floors = 8192
 
-// FloorKey is the key of the floor of a lock's tokens. In a cluster the locks of a slot share it, and at one server
-// some of all locks.
+// FloorKey returns the key of the token floor, for the key of a lock. In a cluster all locks of a slot share a floor; at a
+// single server, locks with the same checksum do.
 func (c *Cluster) FloorKey(key string) string {
 	if c.one != nil {
-		var text [64]byte // strconv.Itoa would make another string
+		var text [64]byte // saves the allocation of strconv.Itoa
 		return string(strconv.AppendUint(append(append(text[:0], c.conf.Prefix...), "token:"...), uint64(crc32.ChecksumIEEE([]byte(key))%floors), 10))
 	}
 	return c.conf.Prefix + "token:{" + slotTag(slotOf(key)) + "}"
 }
 
-// At returns the server that has a key, as far as is known.
+// At returns the server that has a key, or nil if c does not know it or has not connected to it yet.
 func (c *Cluster) At(key string) *epoch.Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,13 +229,13 @@ func (c *Cluster) At(key string) *epoch.Server {
 	return nil
 }
 
-// Has reports whether a key is at the server of a connection.
+// Has reports whether the server of a Conn has a key.
 func (c *Cluster) Has(at *conn.Conn, key string) bool {
 	s := c.At(key)
 	return s != nil && s.Conn == at
 }
 
-// Close ends what was begun in the background, and closes the Servers.
+// Close stops the goroutines of the Cluster, and closes the Servers.
 func (c *Cluster) Close() {
 	c.mu.Lock()
 	c.cancel()
@@ -242,7 +245,7 @@ func (c *Cluster) Close() {
 	var late []*node
 	for _, n := range nodes {
 		if s := n.now(); s != nil {
-			s.Close() // which ends the requests that wait for it
+			s.Close() // ends the requests for which goroutines of c.work wait
 		} else {
 			late = append(late, n)
 		}

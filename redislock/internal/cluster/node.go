@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// node is a Server that may still be connecting. It does so when it is needed.
+// node is the address of a Server. The Server connects when a caller first needs it.
 type node struct {
 	addr  string
 	ready chan struct{} // closed when the two fields below are set
@@ -17,11 +17,11 @@ type node struct {
 	err   error
 
 	// Cluster.mu guards these.
-	dialed bool
-	used   driver.Instant // when it last had a slot or a request
+	dialed bool           // dial was started
+	used   driver.Instant // when the node last had a slot or a request
 }
 
-// at returns the node at an address. Cluster.mu is held.
+// at returns the node at an address. The caller holds c.mu.
 func (c *Cluster) at(addr string) *node {
 	n := c.servers[addr]
 	if n == nil {
@@ -48,7 +48,7 @@ func (c *Cluster) dial(n *node) {
 	n.srv.Listen()
 }
 
-// forget makes the next caller that needs the node dial again.
+// forget removes a node, so that the next caller that needs it dials again.
 func (c *Cluster) forget(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *Cluster) connect(ctx context.Context, n *node) (*epoch.Server, error) {
 	}
 }
 
-// now returns the Server if there is one yet.
+// now returns the Server, or nil if it has not connected yet.
 func (n *node) now() *epoch.Server {
 	select {
 	case <-n.ready:

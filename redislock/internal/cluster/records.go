@@ -14,12 +14,12 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// A cluster has a record of the epoch for each hash slot, as a script can read only
-// what is in the slot of its keys. The record names the run of the node that has the
-// slot. A slot without a record of this run has lost its data, or may have, because
-// another node had it. Then nothing is granted in it for the longest TTL in use. As
-// soon as one record of a node is missing, records are made for all its slots, so that
-// their quarantines run at the same time, and not each from its first use.
+// A cluster has a record of the epoch for each hash slot, because a script can read only
+// the slot of its keys. The record names the run of the node that has the slot. If a slot
+// has no record of the present run, it has lost its data, or another node had it and some
+// data may be lost. Then the slot grants nothing for MaxTTL. When a client finds one slot
+// without a record, it makes records for all slots of the node. So their quarantines run at
+// the same time; otherwise each would begin with the first use of its slot.
 
 func (c *Cluster) epochKey(slot int) string {
 	if c.one != nil {
@@ -34,26 +34,27 @@ func (c *Cluster) tell(s *epoch.Server, b *epoch.Binding, wire rueidis.CommandCl
 	return s.Tell(b, wire, []string{key, noKey(key)}, args)
 }
 
-// told records what that script has returned.
+// told reads the reply to the call of tell.
 func (c *Cluster) told(s *epoch.Server, b *epoch.Binding, slot int, r rueidis.RedisResult) error {
 	is, err := s.Told(r)
 	if err != nil || !s.Wrote() {
 		return err
 	}
 	if is.Theirs != "" {
-		return nil // Differs says so
+		return nil // Server.Differs returns the error
 	}
 	b.Joined.Add(slot)
 	s.TellClosed(b, is.Closed)
-	// The answer with a new record may have been lost, or its client may have
-	// ended. So a client that comes during the quarantine looks, too.
+	// A client that begins a quarantine makes the records of the other slots. But it may have
+	// ended, or may have lost the answer. So a client that first comes during the quarantine
+	// checks them too.
 	if is.Found != epoch.Joined || is.Closed > 0 && b.Comes() {
 		c.seed(s, b, is.Found != epoch.Foreign)
 	}
 	return nil
 }
 
-// JoinAgain implements epoch.Slots. What fails is repeated with the next request.
+// JoinAgain implements epoch.Slots. If it fails for a slot, the next request in that slot joins its epoch.
 func (c *Cluster) JoinAgain(ctx context.Context, s *epoch.Server, wire rueidis.CommandClient, b, stale *epoch.Binding) {
 	slots := stale.Joined.All()
 	closed, begun, _ := c.join(ctx, s, wire, b, slots, s.Args(epoch.Join))
@@ -81,8 +82,8 @@ func (c *Cluster) SomeKey(s *epoch.Server) string {
 	return ""
 }
 
-// join begins or joins the epochs of slots, and returns how many have begun,
-// and for how long nothing is granted there.
+// join begins or joins the epochs of slots. It returns the longest remaining quarantine, and
+// how many epochs have begun.
 func (c *Cluster) join(ctx context.Context, s *epoch.Server, wire rueidis.CommandClient, b *epoch.Binding, slots []int, args []string) (closed time.Duration, begun int, err error) {
 	if len(slots) == 0 {
 		return 0, 0, nil
@@ -111,9 +112,10 @@ func (c *Cluster) join(ctx context.Context, s *epoch.Server, wire rueidis.Comman
 
 const epochBatch = 100 // slots at a time
 
-// seed begins the epochs of the other slots of a node when the record of one slot was
-// missing, or was of another run. If all is set, because nobody has used the cluster
-// before, it does so for the other nodes too.
+// seed begins the epochs of the other slots of a node, in the background. The caller has
+// found that the record of one slot was missing, or was of another run. If it was missing,
+// the caller sets all: perhaps nobody has used the cluster before, and seed begins the
+// epochs of all nodes.
 func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, all bool) {
 	if !b.Seeding.CompareAndSwap(false, true) {
 		return
@@ -131,10 +133,11 @@ func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, all bool) {
 	})
 }
 
-// seedOne tries again while the node does not answer: a slot without a record costs its
-// first user a whole quarantine. It begins anywhere, and stops where all have records:
-// another client may be doing the same. After an error that proves nothing, as these
-// records may be its own.
+// seedOne begins the epochs of the slots of one node, some slots at a time, beginning with a
+// random one. It stops when some slots all have records, since another client is then doing
+// the same. While the node does not answer, it tries again, since a slot without a record
+// costs its first user a whole quarantine. After an error it does not stop at slots with
+// records, since it may have made these records itself (mine).
 func (c *Cluster) seedOne(ctx context.Context, s *epoch.Server) {
 	slots, n, mine := c.slotsOf(s, rand.IntN(epoch.SlotCount)), epochBatch/10, false
 	for len(slots) > 0 {
@@ -158,7 +161,7 @@ func (c *Cluster) seedOne(ctx context.Context, s *epoch.Server) {
 	}
 }
 
-// pause returns false if ctx ended meanwhile.
+// pause waits for 100 ms. It returns false if ctx ends before.
 func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -183,7 +186,8 @@ func (c *Cluster) seedOthers(ctx context.Context, s *epoch.Server) {
 	others.Wait()
 }
 
-// slotsOf returns the slots of a node, beginning with those from a certain one on.
+// slotsOf returns the slots of a node, in ascending order from the slot from on. After the
+// last slot of the cluster come the slots below from.
 func (c *Cluster) slotsOf(s *epoch.Server, from int) (slots []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,12 +200,12 @@ func (c *Cluster) slotsOf(s *epoch.Server, from int) (slots []int) {
 	return slots
 }
 
-// Bless ends the quarantine. If the participant has a MaxTTL of its own, the store has that from now on.
+// Bless ends the quarantine. If this participant's MaxTTL is set explicitly, it becomes the store's.
 func (c *Cluster) Bless(ctx context.Context) error { return c.change(ctx, epoch.Trust) }
 
-// Set makes the participant's own MaxTTL the store's. A longer one takes effect at once. So does a shorter
-// one, but a quarantine still lasts until leases with the longer one have ended. Slots that it does not
-// reach learn it from clients that have got leases elsewhere.
+// Set makes this participant's MaxTTL the store's. A longer MaxTTL takes effect at once. So does a shorter
+// one, but a quarantine still lasts until leases with the longer one have ended. A slot that Set does not
+// reach learns the new MaxTTL later, from clients that have got leases in other slots.
 func (c *Cluster) Set(ctx context.Context) error { return c.change(ctx, epoch.Setting) }
 
 func (c *Cluster) change(ctx context.Context, mode string) error {
@@ -235,7 +239,7 @@ func (c *Cluster) changeAll(ctx context.Context, s *epoch.Server, mode string) e
 		return nil
 	}
 	slots := c.slotsOf(s, 0)
-	n, args := min(len(slots), 1), s.TellingArgs(mode) // the script notifies the others once
+	n, args := min(len(slots), 1), s.TellingArgs(mode) // only the call for the first slot notifies the other clients
 	for len(slots) > 0 {
 		if _, _, err := c.join(ctx, s, s.Client, b, slots[:n], args); err != nil {
 			return conn.NotBound(ctx, err).Err

@@ -14,32 +14,32 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// settle is how long a request waits before it fails if a hash slot is moving, or if
-// the nodes do not agree which of them has it. Redis refuses scripts with several keys
-// while it moves a slot key by key.
+// settle is how long a request goes on while a hash slot is moving, or while the nodes
+// disagree about the owner of the slot. Redis moves a slot key by key, and refuses scripts
+// with several keys meanwhile.
 const settle = 2 * time.Second
 
 // trip is one request on its way to the node that has its slot.
 type trip struct {
 	c    *Cluster
 	slot int
-	ask  string // where to ask next with ASKING; empty for the owner
+	ask  string // the address of the node that gets the next attempt, with ASKING; empty for the owner
 
-	hops  int            // how often it was sent elsewhere, or told to try again
-	began driver.Instant // when for the first time
+	hops  int            // how many attempts a node has sent elsewhere, or has told to try again
+	began driver.Instant // when the first of these was
 
-	stale     *epoch.Binding // that is of no use any more
-	forgot    int            // how often there was one, or no record of the epoch
-	elsewhere bool           // the connection has led to no master, or to another run
-	fail      *conn.Failure  // why the last attempt was not the last one
+	stale     *epoch.Binding // must not be used any more
+	forgot    int            // how many attempts have found a stale Binding, or no record of the epoch
+	elsewhere bool           // the connection has led to a replica, or to another run
+	fail      *conn.Failure  // why another attempt was needed; the result if attempts run out
 }
 
 func (c *Cluster) trip(key string) trip {
 	return trip{c: c, slot: c.slot(key)}
 }
 
-// next returns the node to ask, and whether to ask it with ASKING because it does not
-// have the slot yet.
+// next returns the node for the next attempt. asking says that the node does not own the
+// slot yet, so that the request needs ASKING.
 func (t *trip) next(ctx context.Context) (s *epoch.Server, asking bool, err error) {
 	if t.ask == "" {
 		s, err = t.c.owner(ctx, t.slot)
@@ -53,8 +53,8 @@ func (t *trip) next(ctx context.Context) (s *epoch.Server, asking bool, err erro
 	return s, true, err
 }
 
-// again reports whether the request should be sent again after err, to the node that
-// next returns. It waits if that must not happen at once.
+// again reports whether to send the request again after err, to the node that next
+// returns. If the request should not be sent at once, again waits first.
 func (t *trip) again(ctx context.Context, s *epoch.Server, err error) bool {
 	if t.c.one != nil {
 		return false
@@ -95,14 +95,15 @@ func (t *trip) again(ctx context.Context, s *epoch.Server, err error) bool {
 }
 
 // Run runs a script at the server that has its first key. It returns the reply, whose first element is a
-// number, the instant before the script was sent, and the run that has answered. Missing scripts are loaded,
-// and a missing epoch is begun, on the way. With a Failure the reply must not be trusted.
+// number; an instant before the script was sent; and the run that has answered. If scripts are missing at the
+// server, Run loads them. If the epoch is missing, Run begins it. If Run returns a Failure, the caller must not
+// trust the reply.
 //
-// After a script has granted or renewed a lease, Run waits until Config.Replicas replicas have that. It fails with
-// conn.Behind if they do not confirm within Config.ReplicaTimeout.
+// After a script has granted or renewed a lease, Run waits until Config.Replicas replicas have confirmed it. If
+// they do not confirm within Config.ReplicaTimeout, Run fails with conn.Behind.
 //
-// In a cluster a script with more than one key does not run while their hash slot moves from one node to
-// another: some of the keys may be here and some there, and it would fail half-way.
+// In a cluster a script with several keys does not run while their hash slot moves from one node to another: each
+// node may have some of the keys, and the script would fail half-way.
 func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
 	if c.Before != nil {
 		c.Before(script)
@@ -120,7 +121,7 @@ func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) (rep
 	return nil, 0, epoch.Source{}, t.fail
 }
 
-// try makes one attempt. If it returns neither a reply nor a Failure another one may help.
+// try makes one attempt. If it returns neither a reply nor a Failure, another attempt may help.
 func (t *trip) try(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
 	s, asking, err := t.next(ctx)
 	if err != nil {
@@ -160,8 +161,8 @@ func (t *trip) try(ctx context.Context, script int, keys, args []string) (reply 
 	return nil, 0, by, t.unrecorded(s, b)
 }
 
-// unrecorded makes the next attempt record the epoch anew. The record is gone, is of another run, or has another MaxTTL;
-// see Grants.
+// unrecorded handles NoEpoch: the record is missing, is of another run, or has another MaxTTL. It makes the next attempt
+// join the epoch anew.
 func (t *trip) unrecorded(s *epoch.Server, b *epoch.Binding) *conn.Failure {
 	if fail := s.Differs(b); fail != nil {
 		return fail
@@ -175,7 +176,7 @@ func (t *trip) unrecorded(s *epoch.Server, b *epoch.Binding) *conn.Failure {
 	return nil
 }
 
-// anew makes the next attempt with another Binding than b.
+// anew makes the next attempt use another Binding than b.
 func (t *trip) anew(s *epoch.Server, b *epoch.Binding, asking bool, why *conn.Failure) {
 	t.stale, t.fail = b, why
 	t.forgot++
@@ -184,13 +185,13 @@ func (t *trip) anew(s *epoch.Server, b *epoch.Binding, asking bool, why *conn.Fa
 	}
 }
 
-// refused returns why a request has failed, or nil if another attempt may help.
+// refused returns the Failure of a request that has failed with err, or nil if another attempt may help.
 func (t *trip) refused(ctx context.Context, s *epoch.Server, b *epoch.Binding, asking bool, made int64, err error) *conn.Failure {
 	ret := conn.Refused(err)
 	switch first := t.stale == nil && !t.elsewhere; {
 	case t.c.one != nil:
 		if fail := s.Elsewhere(ctx, first, made, err); fail != nil {
-			if t.anew(s, b, false, fail); !first { // b is for a master: there is no Binding to a replica
+			if t.anew(s, b, false, fail); !first { // b is new, and so leads to a master: keep it
 				t.stale = nil
 			}
 			t.elsewhere = true
@@ -207,9 +208,9 @@ func (t *trip) refused(ctx context.Context, s *epoch.Server, b *epoch.Binding, a
 	return fail
 }
 
-// left returns why a reply from a node must not be trusted, or nil: the slot has moved
-// to another node while the reply was on its way. A node that hung and has been
-// replaced executes requests that were sent to it before it learns that.
+// left returns an error if a reply from a node must not be trusted, because the slot is now
+// at another node. If a node has hung, and the cluster has replaced it, it first executes
+// the requests that were sent to it, and only then learns that it was replaced.
 func (c *Cluster) left(s *epoch.Server, slot int) *conn.Failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,12 +220,12 @@ func (c *Cluster) left(s *epoch.Server, slot int) *conn.Failure {
 	return &conn.Failure{Err: fmt.Errorf("%w: the answer is from a node that had the hash slot before", driver.ErrUncertain), Maybe: true}
 }
 
-// noKey is a key that never exists. A node that moves or receives a slot refuses a
-// script that has it among its keys, with TRYAGAIN, wherever the other keys are.
+// noKey returns a key that never exists, in the slot of key. While a slot moves, both nodes
+// answer TRYAGAIN to a script with this key, wherever its other keys are.
 func noKey(key string) string { return key + ":none" }
 
-// call runs a script, at one server together with others perhaps. With the first one in a slot of a cluster, the slot's
-// epoch is joined.
+// call runs a script for one request. At a single server it may combine the request with others into one call. In a
+// cluster it joins the epoch of the slot with the first request in that slot.
 func (c *Cluster) call(ctx context.Context, s *epoch.Server, b *epoch.Binding, slot int, asking bool, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
 	if c.one != nil {
 		return s.Ask(ctx, b, script, keys, args)

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// Read sends the commands that cmds makes for each key, which change nothing, to the nodes that have the
-// keys, and returns the replies in the order of keys.
+// Read sends the commands that cmds makes for each key to the node that has the key, and returns the replies
+// in the order of keys. The commands must only read.
 func (c *Cluster) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
 	type part struct {
 		s    *epoch.Server
@@ -48,7 +48,7 @@ func (c *Cluster) Read(ctx context.Context, keys []string, cmds func(b rueidis.B
 	return replies, err
 }
 
-// readFrom reads the keys of the given indexes from one node.
+// readFrom reads the keys at the indexes some from one node.
 func (c *Cluster) readFrom(ctx context.Context, s *epoch.Server, some []int, keys []string, cmds func(rueidis.Builder, string) []rueidis.Completed, replies [][]rueidis.RedisResult) error {
 	mine := make([]string, len(some))
 	for n, i := range some {
@@ -72,7 +72,7 @@ func (c *Cluster) readFrom(ctx context.Context, s *epoch.Server, some []int, key
 	return nil
 }
 
-// send sends one command to wherever its slot has gone.
+// send sends one command to the node that has its slot, and follows the slot if it moves.
 func (t *trip) send(ctx context.Context, cmd func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
 	for {
 		s, asking, err := t.next(ctx)
@@ -95,8 +95,8 @@ func (t *trip) send(ctx context.Context, cmd func(rueidis.Builder) rueidis.Compl
 	}
 }
 
-// Send sends a command about a key that no script of Config is needed for, and returns the answer, which
-// may be nil, and an instant before it was sent.
+// Send sends a command about a key, without the scripts of Config. It returns the answer, which may be nil,
+// and an instant before the command was sent.
 func (c *Cluster) Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure) {
 	if c.one != nil {
 		return c.one.Send(ctx, key, cmd)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// slotOf returns the hash slot of a key: the slot of its hash tag, if it has one.
+// slotOf returns the hash slot of a key. If the key has a hash tag, only the tag counts.
 func slotOf(key string) int {
 	if _, rest, found := strings.Cut(key, "{"); found {
 		if tag, _, found := strings.Cut(rest, "}"); found && tag != "" {
@@ -35,8 +35,8 @@ func crc16(s string) (crc uint16) {
 	return crc
 }
 
-// slotTag returns the smallest number whose decimal digits are in the slot. In
-// braces it puts a key or a channel there.
+// slotTag returns a hash tag for a slot: the smallest number whose decimal digits are in
+// the slot. A key or channel with this tag in braces is in the slot.
 func slotTag(slot int) string { return strconv.Itoa(slotTags()[slot]) }
 
 var slotTags = sync.OnceValue(func() *[epoch.SlotCount]int {

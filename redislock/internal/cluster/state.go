@@ -11,12 +11,13 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-const samples = 16 // slots of each master that State looks at
+const samples = 16 // how many slots of each master State asks about
 
-// State asks all masters about some of their slots and returns the longest quarantine:
-// their epochs begin together. A slot without a record does not count if others of its master
-// have one: the client that made the records ended before it came to this slot. That
-// its first user will have to wait says nothing of the store.
+// State asks all masters about some of their slots, and returns the longest quarantine. Some
+// slots are enough, as the epochs of a master begin at about the same time. If some of these
+// slots have a record, State ignores those without one: the client that made the records ended
+// before it came to them. The first user of such a slot has to wait, but this quarantine is
+// not the store's.
 func (c *Cluster) State(ctx context.Context) (epoch.State, error) {
 	servers, err := c.Servers(ctx)
 	if err != nil {
@@ -26,8 +27,8 @@ func (c *Cluster) State(ctx context.Context) (epoch.State, error) {
 	var failed error
 	var mu sync.Mutex
 	var work sync.WaitGroup
-	unused := make([]time.Duration, len(servers)) // the quarantine of a master without any record
-	used := make([]bool, len(servers))
+	unused := make([]time.Duration, len(servers)) // of each master, the longest quarantine of a slot without a record
+	used := make([]bool, len(servers))            // of each master, whether a slot has a record
 	for n, s := range servers {
 		slots := c.slotsOf(s, 0)
 		for i := range min(samples, len(slots)) {

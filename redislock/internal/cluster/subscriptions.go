@@ -11,18 +11,20 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// In a cluster the script that publishes counts only subscriptions at the node that has
-// the slot, to a channel in that slot. So there is a subscription for each slot with a
-// waiter. The node ends the subscription when it gives the slot away, but not when it
-// becomes a replica of the node that has taken the slot over. The replica then delivers
-// what is published there, but the script does not count its subscriptions. So a
-// subscription follows the owner of its slot, and a client that has one asks the owner
-// now and then whether it is still a master.
+// Before a script hands a lock to a waiter, it asks its node for subscriptions of the
+// waiter's client. In a cluster a node counts only its own subscriptions. So a client has a
+// subscription for each slot with a waiter, to a channel in that slot, at the node that has
+// the slot. A node ends such a subscription when it gives the slot away. But it does not
+// when it becomes a replica of the new owner of the slot: it then delivers the messages of
+// the owner, but a script at the owner does not count its subscriptions. So a subscription
+// follows the owner of its slot, and the client regularly asks the owner whether it is still
+// a master.
 
-// keptIdle is how long the subscription of a slot that nobody uses is kept.
+// keptIdle is how long a client keeps the subscription of a slot in which it has no waiter.
 const keptIdle = time.Minute
 
-// ChannelFor begins the channels of messages about a lock's key.
+// ChannelFor returns the beginning of the channels for messages about the key of a lock.
+// The id of a client follows.
 func (c *Cluster) ChannelFor(key string) string { return c.channelOf(c.slot(key)) }
 
 func (c *Cluster) channelOf(slot int) string {
@@ -35,16 +37,16 @@ func (c *Cluster) channelOf(slot int) string {
 // slotSubscription is the subscription of one slot. Cluster.mu guards it.
 type slotSubscription struct {
 	*conn.Subscription
-	users int
-	end   context.CancelFunc
-	idle  *time.Timer // ends it, while there are no users
+	users int                // calls of Subscription without a call of Leave
+	end   context.CancelFunc // ends the subscription
+	idle  *time.Timer        // calls drop, while there are no users
 
-	at    *epoch.Server      // that it listens to, or begins to; nil if there is none
-	leave context.CancelFunc // ends that
+	at    *epoch.Server      // to which it subscribes or has subscribed; nil if there is none
+	leave context.CancelFunc // ends the subscription to at
 }
 
-// Subscription returns the subscription for messages about a lock's key. Leave must be
-// called after it.
+// Subscription returns the subscription for messages about the key of a lock. The caller
+// must call Leave when it does not need the subscription any more.
 func (c *Cluster) Subscription(key string) *conn.Subscription {
 	slot := c.slot(key)
 	c.mu.Lock()
@@ -66,7 +68,8 @@ func (c *Cluster) Subscription(key string) *conn.Subscription {
 	return e.Subscription
 }
 
-// Session returns the session over which messages about a lock's key come, if there is one, or why there is none.
+// Session returns the session that delivers messages about the key of a lock. If there is none, it returns the zero
+// Session, and the error of the server if it has refused.
 func (c *Cluster) Session(key string) (conn.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +79,7 @@ func (c *Cluster) Session(key string) (conn.Session, error) {
 	return conn.Session{}, nil
 }
 
-// Hears reports whether messages about a lock's key come over a subscription to its slot, in a cluster.
+// Hears reports whether sub is the present subscription for messages about the key of a lock, in a cluster.
 func (c *Cluster) Hears(sub *conn.Subscription, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,8 +87,8 @@ func (c *Cluster) Hears(sub *conn.Subscription, key string) bool {
 	return c.one == nil && e != nil && e.Subscription == sub
 }
 
-// Listening returns the session over which messages to this client come, if there is one: from the node
-// that has the key. Every node passes those messages on.
+// Listening returns the session that delivers messages to this client as a holder, at the node that has the key; or the
+// zero Session. In a cluster every node passes these messages on.
 func (c *Cluster) Listening(key string) (now conn.Session) {
 	if s := c.At(key); s != nil {
 		now, _ = s.Subscription().Session()
@@ -104,7 +107,7 @@ func (c *Cluster) Leave(key string) {
 	}
 }
 
-// drop ends the subscription of a slot, unless it has users again.
+// drop ends the subscription of a slot, unless it has a user again.
 func (c *Cluster) drop(slot int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +120,7 @@ func (c *Cluster) drop(slot int) {
 func (c *Cluster) keep(ctx context.Context, e *slotSubscription, slot int) {
 	e.Keep(ctx, func(ctx context.Context) error { return c.receive(ctx, e, slot) })
 	if n := c.ownerNow(slot); n != nil && n.now() != nil && (c.ctx.Err() == nil || !c.conf.Owned) {
-		c.unsubscribe(n.now(), slot) // the connection goes on
+		c.unsubscribe(n.now(), slot) // the connection stays open
 	}
 }
 
@@ -132,7 +135,7 @@ func (c *Cluster) receive(ctx context.Context, e *slotSubscription, slot int) er
 	c.mu.Lock()
 	e.at, e.leave = s, leave
 	c.mu.Unlock()
-	if c.left(s, slot) != nil { // before there was anything to leave
+	if c.left(s, slot) != nil { // the slot moved before e.leave was set, so follow could not call it
 		return nil
 	}
 	err = s.Receive(here, e.Subscription, s.Client.B().Ssubscribe().Channel(own).Build(), own, func() {})
@@ -150,7 +153,7 @@ func (c *Cluster) receive(ctx context.Context, e *slotSubscription, slot int) er
 	return conn.Lacking(err, "ssubscribe")
 }
 
-// follow moves the subscriptions to where their slots are now. Cluster.mu is held.
+// follow moves the subscriptions to the nodes that now have their slots. The caller holds c.mu.
 func (c *Cluster) follow() {
 	for slot, e := range c.subscriptions {
 		n := c.owners[slot]
@@ -164,11 +167,12 @@ func (c *Cluster) follow() {
 	}
 }
 
-// watchEvery is how often nodes with waiters are asked.
+// watchEvery is how often watch asks the nodes with waiters.
 const watchEvery = 500 * time.Millisecond
 
-// watch looks for new owners of the slots of a node that does not answer or is no
-// longer a master. It goes on until there are no waiters.
+// watch asks each node with waiters whether it is a master. If a node does not answer or is
+// no master, watch looks for new owners of its slots. It runs until there are no
+// subscriptions.
 func (c *Cluster) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -203,8 +207,8 @@ func (c *Cluster) watch() {
 	}
 }
 
-// leads asks a server whether it is a master. If the user may not ask that, the server
-// counts as a master.
+// leads asks a server whether it is a master. If the server refuses to answer, for example
+// because the user lacks the right, it counts as a master.
 func leads(ctx context.Context, s *epoch.Server) bool {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
@@ -221,14 +225,14 @@ func (c *Cluster) unsubscribe(s *epoch.Server, slot int) {
 	s.Do(ctx, s.Client.B().Sunsubscribe().Channel(c.channelOf(slot)+c.conf.ID).Build())
 }
 
-// Listen begins to hear one server. A subscription to a node of a cluster begins with the first request to it.
+// Listen subscribes to a single server. A Cluster subscribes to each node when it connects to it.
 func (c *Cluster) Listen() {
 	if c.one != nil {
 		c.one.Listen()
 	}
 }
 
-// Hush ends all subscriptions; see Server.Hush.
+// Hush ends the subscriptions of all Servers; see Server.Hush.
 func (c *Cluster) Hush() {
 	if c.conf.Owned {
 		return

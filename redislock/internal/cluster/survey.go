@@ -19,15 +19,15 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// survey is one query for the owners of the slots.
+// survey is one search for the owners of the slots.
 type survey struct {
 	done  chan struct{} // closed when the fields below are set
 	err   error
 	ended driver.Instant
 }
 
-// survey learns the owners of the slots, from nodes other than suspect if they answer,
-// or waits until another caller has.
+// survey asks the cluster for the owners of the slots, or waits for a survey that another
+// caller has begun. It asks nodes other than suspect first.
 func (c *Cluster) survey(ctx context.Context, suspect *epoch.Server) error {
 	if c.one != nil {
 		return nil
@@ -43,7 +43,7 @@ func (c *Cluster) survey(ctx context.Context, suspect *epoch.Server) error {
 	}
 }
 
-// begin begins a survey unless there is one. Cluster.mu is held.
+// begin returns the survey that is under way, or begins one. The caller holds c.mu.
 func (c *Cluster) begin(suspect *epoch.Server) *survey {
 	if c.asking != nil && !c.asking.over() {
 		return c.asking
@@ -70,8 +70,8 @@ func (s *survey) over() bool {
 	}
 }
 
-// suspect begins to look for new owners of the slots of a Server that does not answer
-// or has refused. The caller does not wait for it.
+// suspect begins a survey because a Server does not answer or has refused a request, unless
+// the last survey is recent. It does not wait for the result.
 func (c *Cluster) suspect(s *epoch.Server) {
 	const often = 200 * time.Millisecond
 	c.mu.Lock()
@@ -81,8 +81,8 @@ func (c *Cluster) suspect(s *epoch.Server) {
 	}
 }
 
-// ask asks the nodes that are known, all at once, and if none of them answers, those
-// that were known at first.
+// ask asks all known nodes other than suspect at the same time, and takes the first answer.
+// If there is none within a second, it calls askFirst.
 func (c *Cluster) ask(suspect *epoch.Server) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.conf.Timeout+time.Second)
 	defer cancel()
@@ -117,7 +117,7 @@ func (c *Cluster) ask(suspect *epoch.Server) error {
 	return c.askFirst(ctx)
 }
 
-// askFirst asks the nodes that were known at first, on connections for that alone.
+// askFirst asks the nodes of the configuration, each on a new connection.
 func (c *Cluster) askFirst(ctx context.Context) error {
 	first := c.nodes.First()
 	answers := make(chan answer, len(first))
@@ -183,8 +183,8 @@ func slotsOf(ctx context.Context, addr string, client rueidis.Client) answer {
 	return a
 }
 
-// announced returns the address that the node at asked means by addr: nodes that do
-// not know their own name leave it out.
+// announced returns the address that the node at asked means by addr. A node that does not
+// know its own host leaves it out.
 func announced(addr, asked string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -196,9 +196,10 @@ func announced(addr, asked string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
-// take replaces the known owners by the owners in an answer.
+// take replaces the known owners of the slots by those in a. It closes Servers that have had
+// no slot and no request for a minute.
 func (c *Cluster) take(a answer) error {
-	const unused = time.Minute // after that a node without slots is given up
+	const unused = time.Minute
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.owners)
@@ -214,7 +215,7 @@ func (c *Cluster) take(a answer) error {
 	for addr, n := range c.servers {
 		if a.owners[addr] == nil && driver.Now().Sub(n.used) > unused {
 			delete(c.servers, addr)
-			if s := n.now(); s != nil { // dialing does not take so long
+			if s := n.now(); s != nil { // nil only if nobody has dialed: dialing takes less than a minute
 				c.spawn(s.Close)
 			}
 		}

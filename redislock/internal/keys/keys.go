@@ -5,9 +5,10 @@ package keys
 
 import "strings"
 
-// Key returns the key of a name's lock. The name is its hash tag, so that all keys
-// of one name are in one slot of a cluster. The tag of a name that begins with }
-// would be empty, which means none: U+0001, which no name contains, makes it one.
+// Key returns the key of the lock with a name. The name is its hash tag, so that all keys of
+// a name are in one slot of a cluster. If the name begins with }, the tag would be empty,
+// and Redis ignores an empty tag. So Key puts U+0001 before such a name; names cannot
+// contain that character.
 func Key(prefix, name string) string {
 	if strings.HasPrefix(name, "}") {
 		name = "\x01" + name
@@ -15,7 +16,7 @@ func Key(prefix, name string) string {
 	return prefix + "{" + name + "}"
 }
 
-// Name returns the name whose lock the key is of.
+// Name returns the name of the lock that has the key. ok is false if the key is of another form.
 func Name(prefix, key string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(key, prefix+"{")
 	if !ok {
@@ -25,13 +26,13 @@ func Name(prefix, key string) (name string, ok bool) {
 	return strings.TrimPrefix(name, "\x01"), ok
 }
 
-// Pattern returns the MATCH of SCAN for the keys of names that begin with start.
+// Pattern returns a MATCH pattern of SCAN for the locks whose names begin with start.
 func Pattern(prefix, start string) string {
 	pattern := strings.TrimSuffix(Key(prefix, start), "}")
 	return escape(pattern) + "*"
 }
 
-// escape returns the text as a MATCH of SCAN.
+// escape returns a MATCH pattern of SCAN that matches only text.
 func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Layout says which keys a lock has: the key of the lock itself, which clients of other
-// libraries may use too, and the keys beside it, which only pawl uses. All are in one
-// slot of a cluster.
+// Layout says which keys a lock has. One is the key of the lock itself, which clients of
+// other libraries may use too. The others are the keys beside the lock, which only pawl
+// uses. All are in one slot of a cluster.
 type Layout struct {
 	Prefix  string
-	Pattern string // with one * for the name; empty: PREFIX{NAME}
+	Pattern string // of the lock, with one * for the name; if empty, the key is PREFIX{NAME}
 
-	before, after string // of the name in Pattern
+	before, after string // the parts of Pattern before and after the *
 }
 
-// New returns a layout. Two names never have the same key, as a name stands between two
-// texts that are the same for all.
+// New returns a layout. Different names have different keys, since a key is the name between
+// two fixed texts.
 func New(prefix, pattern string) (*Layout, error) {
 	l := &Layout{Prefix: prefix, Pattern: pattern}
 	if strings.ContainsAny(prefix, "{}") || driver.CheckName(prefix) != nil {
@@ -41,11 +41,11 @@ func New(prefix, pattern string) (*Layout, error) {
 	return l, nil
 }
 
-// version is the version of the records in the store. A client refuses a store with another one.
+// version is the version of the records in the store. A client refuses records of another version.
 const version = "1 "
 
-// Version is what the record of an epoch begins with: the version, and the pattern, so that no
-// client takes a record of clients with other keys for its own.
+// Version returns the beginning of the record of an epoch: the version and the pattern. So a
+// client recognizes a record of clients with another pattern.
 func (l *Layout) Version() string {
 	if l.Pattern == "" {
 		return version + "-"
@@ -53,8 +53,8 @@ func (l *Layout) Version() string {
 	return version + url.QueryEscape(l.Pattern)
 }
 
-// PatternOf returns the pattern of the clients that have made a record. ok is false for a record of
-// another version.
+// PatternOf returns the pattern in the record of an epoch. ok is false for a record of another
+// version.
 func PatternOf(record string) (pattern string, ok bool) {
 	escaped, ok := strings.CutPrefix(record, version)
 	escaped, _, _ = strings.Cut(escaped, " ")
@@ -65,7 +65,7 @@ func PatternOf(record string) (pattern string, ok bool) {
 	return pattern, ok && err == nil
 }
 
-// Lock returns the key of a name's lock.
+// Lock returns the key of the lock with a name.
 func (l *Layout) Lock(name string) string {
 	if l.Pattern == "" {
 		return Key(l.Prefix, name)
@@ -75,7 +75,7 @@ func (l *Layout) Lock(name string) string {
 
 var errBraces = errors.New("its key has braces that are no hash tag, so the keys beside it could be at another node of a cluster: use no braces, or one pair with something between them")
 
-// Check returns an error if a name cannot have a lock.
+// Check returns an error if the lock with a name would have a key that is not possible.
 func (l *Layout) Check(name string) error {
 	if l.Pattern == "" {
 		return nil
@@ -90,15 +90,17 @@ func (l *Layout) Check(name string) error {
 	return nil
 }
 
-// tagged reports whether a key has a hash tag: something between the first { and the next }.
+// tagged reports whether a key has a hash tag: at least one character between the first { and the next }.
 func tagged(key string) bool {
 	_, rest, _ := strings.Cut(key, "{")
 	return strings.Index(rest, "}") > 0
 }
 
-// Beside returns what the keys beside a lock begin with. It is in the lock's slot: with the
-// same hash tag, or with the whole key as the tag. The brace keeps the two apart, and the
-// former from PREFIX{NAME} of any other prefix.
+// Beside returns the beginning of the keys beside a lock. Without a Pattern it is the key of the
+// lock. With one it has the same hash tag as the key of the lock, or, if that has none, the
+// whole key as its hash tag; so all keys are in one slot. The brace after the prefix tells these
+// two forms apart. As prefixes contain no brace, the form with } is also never the PREFIX{NAME}
+// of another prefix.
 func (l *Layout) Beside(lock string) string {
 	switch {
 	case l.Pattern == "":
@@ -109,7 +111,7 @@ func (l *Layout) Beside(lock string) string {
 	return l.Prefix + "{" + lock + "}"
 }
 
-// Name returns the name whose lock the key is of.
+// Name returns the name of the lock that has the key. ok is false if the key is of another form.
 func (l *Layout) Name(lock string) (name string, ok bool) {
 	if l.Pattern == "" {
 		return Name(l.Prefix, lock)
@@ -123,7 +125,8 @@ func (l *Layout) Name(lock string) (name string, ok bool) {
 	return name, ok && driver.CheckName(name) == nil && l.Check(name) == nil
 }
 
-// NameBeside returns the name that a key with this suffix is beside the lock of.
+// NameBeside returns the name of a lock, given the key beside it with a suffix. ok is false if
+// the key is of another form.
 func (l *Layout) NameBeside(key, suffix string) (name string, ok bool) {
 	if key, ok = strings.CutSuffix(key, suffix); !ok {
 		return "", false
@@ -147,8 +150,8 @@ func (l *Layout) NameBeside(key, suffix string) (name string, ok bool) {
 	return l.Name(key)
 }
 
-// Patterns returns the MATCHes of SCAN for the locks of names that begin with start, and for
-// their keys with a suffix.
+// Patterns returns MATCH patterns of SCAN for the locks whose names begin with start, and for
+// the keys beside them with a suffix. They match further keys too.
 func (l *Layout) Patterns(start, suffix string) []string {
 	if l.Pattern == "" {
 		return []string{Pattern(l.Prefix, start)}
