@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package goredis gives a program that uses Redis by go-redis locks on the same servers, with
-// no second address, password or TLS configuration anywhere.
+// Package goredis opens locks on the servers of a go-redis client. A program that uses go-redis
+// then configures address, password and TLS only once.
 //
 //	rdb := redis.NewClient(&redis.Options{…}) // as the program has it
 //	locks, err := goredis.New(ctx, rdb, nil)
 //
-// The locks have connections of their own, named pawl in CLIENT LIST, and use none of the
-// client's pool: a lock must hear messages, and must know which connection carried which of
-// its requests. A pool offers neither. There is one connection for requests and messages,
-// a second one while scripts are loaded, and another with WaitReplicas; on a cluster so many
-// for each node that has locks. The client's dialer makes each connection. It logs in with the client's
-// password or credentials provider; a provider is asked for each new connection.
+// The locks have their own connections, named pawl in CLIENT LIST. They do not use the client's
+// pool, because they must receive messages, and must know which connection carried a request.
+// There is one connection for requests and messages, a second one while scripts are loaded, and
+// another with WaitReplicas. On a cluster these are per node with locks. The client's dialer
+// makes each connection. It logs in with the client's password, or asks the client's credentials
+// provider.
 //
 // New takes from the client its address, network, database, Dialer, TLSConfig, DialTimeout,
 // Username, Password, the three kinds of credentials providers, and the master that sentinels
-// name. It does not take hooks, OnConnect, limits, retries, timeouts of
-// reads and writes, and the number of connections. Closing the client does not close the
-// locks, and closing the locks does not close the client. But once a client of sentinels is
-// closed, its dialer finds no master.
+// name. It ignores hooks, OnConnect, limits, retries, timeouts of reads and writes, and the number
+// of connections. Closing the client does not close the locks, and closing the locks does not
+// close the client. But after a client of sentinels is closed, its dialer finds no master.
 //
-// With sentinels, the client's dialer looks up the master for each new connection only. So the
-// locks stay at a master that the sentinels have replaced, as long as it can be reached and says
-// that it is the master. If it is cut off from the sentinels only, other clients may
-// be granted the same locks at the new master. A redislock.Open with the addresses of the sentinels
-// (redis://sentinel:26379?master_set=NAME) hears of the new master within a second. Set
-// min-replicas-to-write at the servers in both cases.
+// With sentinels, the client's dialer looks up the master only for a new connection. If the
+// sentinels replace a master that can still be reached and still says that it is the master, the
+// locks stay there. Then other clients can get the same locks at the new master. This happens
+// when only the sentinels cannot reach the old master. If you use redislock.Open instead, with the
+// addresses of the sentinels (redis://sentinel:26379?master_set=NAME), the client learns of a new
+// master within a second. In both cases, set min-replicas-to-write at the servers.
 package goredis
 
 import (
@@ -45,12 +44,12 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// New returns a client of locks on the server, the master that sentinels name, or the cluster
-// that client is for. The first lease on a new server may wait for MaxTTL, 30 s by default; see
-// redislock.Open. In opts, Dial, Credentials, TLS, Username and Password must not be
-// set: they are the client's. New refuses a Ring, and a cluster client that is made of
-// sentinels, with an error that is errors.ErrUnsupported: the same key may be on several of
-// their servers. Otherwise it returns the errors of redislock.Open.
+// New returns a pawl client for the server, master or cluster of client. The first lease on a new
+// server may wait for MaxTTL, 30 s by default; see redislock.Open. Do not set Dial, Credentials, TLS,
+// Username and Password in opts: New takes them from client. For a Ring, and for a cluster client
+// with ClusterSlots (such as NewFailoverClusterClient makes), New returns an error that is
+// errors.ErrUnsupported, since a key may be on several of their servers. Otherwise it returns the
+// errors of redislock.Open.
 func New(ctx context.Context, client redis.UniversalClient, opts *redislock.Options) (*pawl.Client, error) {
 	own, err := options(opts)
 	if err != nil {
@@ -79,7 +78,7 @@ func New(ctx context.Context, client redis.UniversalClient, opts *redislock.Opti
 	return redislock.Open(ctx, at, &own)
 }
 
-// NewRedlock is New for N independent masters; see redlock.Open.
+// NewRedlock is New for independent masters, each with its own client; see redlock.Open.
 func NewRedlock(ctx context.Context, clients []*redis.Client, opts *redlock.Options) (*pawl.Client, error) {
 	if opts == nil {
 		opts = &redlock.Options{}
@@ -123,7 +122,7 @@ func NewRedlock(ctx context.Context, clients []*redis.Client, opts *redlock.Opti
 
 func fail(err error) error { return &pawl.Error{Op: "open", Err: fmt.Errorf("goredis: %w", err)} }
 
-// options returns a copy of what the caller may set.
+// options returns a copy of opts. It returns an error if opts has a setting that comes from the client.
 func options(opts *redislock.Options) (own redislock.Options, err error) {
 	if opts != nil {
 		own = *opts
@@ -134,13 +133,13 @@ func options(opts *redislock.Options) (own redislock.Options, err error) {
 	return own, nil
 }
 
-// throughSentinels is the address that go-redis gives a client of sentinels. Its dialer finds
-// the master.
+// throughSentinels is the address in the options of a go-redis client that uses sentinels. The
+// client's dialer ignores it and finds the master.
 const throughSentinels = "FailoverClient"
 
-// single sets how to connect to the server of a client, and returns its URL.
+// single sets in own how to connect to the server of a client, and returns the URL of the server.
 func single(o *redis.Options, own *redislock.Options) (string, error) {
-	own.Dial = o.Dialer // which is set: it makes TLS, and asks the sentinels
+	own.Dial = o.Dialer // go-redis always sets it; it makes TLS connections, and asks the sentinels
 	own.Credentials = credentials(o.Username, o.Password, o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider)
 	if o.Network == "unix" {
 		return (&url.URL{Scheme: "unix", Path: o.Addr, RawQuery: "db=" + strconv.Itoa(o.DB)}).String(), nil
@@ -151,7 +150,7 @@ func single(o *redis.Options, own *redislock.Options) (string, error) {
 	return (&url.URL{Scheme: "redis", Host: o.Addr, Path: "/" + strconv.Itoa(o.DB)}).String(), nil
 }
 
-// cluster is single for a cluster, of which the client knows some nodes.
+// cluster is single for a cluster client. The URL has the addresses that the client was made with.
 func cluster(o *redis.ClusterOptions, own *redislock.Options) (string, error) {
 	switch {
 	case o.ClusterSlots != nil:
@@ -170,14 +169,15 @@ func cluster(o *redis.ClusterOptions, own *redislock.Options) (string, error) {
 	return u.String(), nil
 }
 
-// credentials returns what is asked with each new connection, in the order of go-redis.
+// credentials returns the function for redislock.Options.Credentials. It prefers the providers in the same order as
+// go-redis.
 func credentials(username, password string, plain func() (string, string), withContext func(context.Context) (string, string, error),
 	streaming auth.StreamingCredentialsProvider) func(context.Context, string) (string, string, error) {
 	return func(ctx context.Context, _ string) (string, string, error) {
 		switch {
 		case streaming != nil:
-			// Only the present ones: the server ends connections whose token is over, and
-			// the next one asks again.
+			// Take only the present credentials, and ignore later ones: when they expire the
+			// server ends the connection, and the next connection asks again.
 			present, leave, err := streaming.Subscribe(&deaf{present: true})
 			if err != nil {
 				return "", "", err
@@ -195,8 +195,8 @@ func credentials(username, password string, plain func() (string, string), withC
 	}
 }
 
-// deaf is a listener that is only interested in what there is now. Providers tell listeners
-// apart by their address, so it must not be of size zero.
+// deaf is a listener that ignores new credentials. Providers tell listeners apart by their
+// address, so the size of deaf must not be zero.
 type deaf struct{ present bool }
 
 func (*deaf) OnNext(auth.Credentials) {}

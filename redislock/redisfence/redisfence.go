@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redisfence fences data in Redis: a script writes only if the token is at
-// least the largest that the data has seen, and stores that with the write. See
-// package fence for what fencing is.
+// Package redisfence fences data in Redis: a script writes only if its token is not smaller
+// than the largest token that the data has seen. It stores the token in the same step. See
+// package fence for the idea of fencing.
 //
-// The largest token is in a guard key beside the data, in the same hash slot, for ever.
-// Data without its guard key accepts every token. So the guard must not expire or be
-// deleted before the data, and must not be evicted: use the maxmemory-policy
-// noeviction, or a volatile one. FLUSHALL removes guard and data. A failover to a
-// replica, or a restart, that loses the last writes may lose a token that had been
-// raised: use WAIT, or appendfsync always, where that is not good enough.
+// The largest token is in a guard key beside the data, in the same hash slot. The guard key
+// has no TTL. Data without a guard key accepts every token. So do not delete the guard key
+// before the data, and make sure that the server does not evict it: use the
+// maxmemory-policy noeviction, or a volatile one. FLUSHALL removes both the guard key and
+// the data. A failover or a restart that loses the last writes may also lose the largest
+// token; to prevent that use WAIT, or appendfsync always.
 package redisfence
 
 import (
@@ -26,18 +26,19 @@ import (
 	"github.com/pawl-go/pawl/fence"
 )
 
-// Lua is the text to put before your own script. It defines
+// Lua is text to put before your own script. It defines the function
 //
 //	fence(guard, token)
 //
-// which raises the token and returns nil, or returns an error reply that the script
-// has to return at once, before it has written anything:
+// fence stores the token and returns nil. If the token is too small, it returns an error
+// reply instead. The script must then return that error reply, before it writes anything:
 //
 //	local stale = fence(KEYS[1], ARGV[1])
 //	if stale then return stale end
 //
-// The guard is the key that GuardKey returns, and must be among KEYS. The token is
-// in decimal digits; fence refuses anything else. Error makes a *fence.StaleError of the script's error.
+// The guard is the key that GuardKey returns, and must be among KEYS. The token is in
+// decimal digits; for other text fence returns an error reply. Error turns the script's
+// error into a *fence.StaleError.
 //
 //go:embed lua/fence.lua
 var Lua string
@@ -52,10 +53,10 @@ var (
 	setScript     = rueidis.NewLuaScript(Lua + setLua)
 )
 
-// GuardKey returns the key with the token of the data at key. It has the same hash
-// tag: for "invoice" it is "fence:{invoice}", and for "{customer7}:invoice"
-// "{customer7}:invoice:fence". It returns an error for the few keys for which there
-// is none in their hash slot: those with a } and no hash tag.
+// GuardKey returns the guard key of the data at key. The guard key is in the same hash
+// slot: for "invoice" it is "fence:{invoice}", and for "{customer7}:invoice" it is
+// "{customer7}:invoice:fence". For a key with a } and no hash tag GuardKey returns an
+// error, since no other key is certain to be in the same slot.
 func GuardKey(key string) (string, error) {
 	if key == "" {
 		return "", errors.New("redisfence: the key is empty")
@@ -71,12 +72,12 @@ func GuardKey(key string) (string, error) {
 	return "fence:{" + key + "}", nil
 }
 
-// Install raises the token of the data at key. A new holder calls it before it reads.
-// It returns a *fence.StaleError if the data has seen a larger token, the error of
-// fence.Check or GuardKey, or the server's error.
+// Install stores token as the largest token of the data at key. A new holder calls it
+// before it reads. Install returns a *fence.StaleError if the data has seen a larger
+// token, an error of fence.Check or GuardKey, or the server's error.
 //
-// If an error leaves the outcome open, repeating the call with the same token is
-// harmless. A server that hangs may carry it out later.
+// If an error leaves the outcome open, call Install again with the same token; that is
+// harmless. A server that hangs may execute the call later.
 func Install(ctx context.Context, client rueidis.Client, key string, token pawl.Token) error {
 	guard, err := guardOf(key, token)
 	if err != nil {
@@ -85,8 +86,8 @@ func Install(ctx context.Context, client rueidis.Client, key string, token pawl.
 	return Error(installScript.Exec(ctx, client, []string{guard}, []string{Arg(token)}).Error(), key, token)
 }
 
-// Set raises the token and sets key to value, in one step. It ends a time to live that
-// the key may have. It returns the errors of Install.
+// Set is Install, and sets key to value in the same step. Like the command SET it removes
+// the TTL of key. It returns the errors of Install.
 func Set(ctx context.Context, client rueidis.Client, key, value string, token pawl.Token) error {
 	guard, err := guardOf(key, token)
 	if err != nil {
@@ -106,8 +107,9 @@ func guardOf(key string, token pawl.Token) (string, error) {
 // Arg returns a token as an argument of a script.
 func Arg(token pawl.Token) string { return strconv.FormatUint(uint64(token), 10) }
 
-// Error returns the error of a script that begins with Lua: a *fence.StaleError if it
-// was that, and otherwise err.
+// Error returns the error of a script that begins with Lua. It returns a *fence.StaleError
+// if fence has refused the token as too small. It wraps other errors of the server, and
+// returns all other errors unchanged.
 func Error(err error, key string, token pawl.Token) error {
 	answer, ok := rueidis.IsRedisErr(err)
 	if !ok {

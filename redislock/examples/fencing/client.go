@@ -21,8 +21,8 @@ import (
 
 const ttl = time.Second
 
-// client is a process that adds 10 to the account. If its lease was lost meanwhile, or
-// the service says so, it begins anew.
+// client is the work of a client process: it adds 10 to the account. If it loses its lease
+// before it has written, or the service refuses its token, it begins anew.
 func client(act, name, redis, account string) {
 	opts := new(redislock.Options)
 	opts.TTL = ttl
@@ -36,7 +36,8 @@ func client(act, name, redis, account string) {
 			written = err == nil
 			return err
 		}
-		// Do says that the lease was lost also where the work is done: too late.
+		// Do returns ErrLost even if the work is done, and the lease was lost before its end.
+		// Then written is true, and it is too late to begin anew.
 		for err = locks.Do(context.Background(), "account/7", work); errors.Is(err, pawl.ErrLost) && !written; {
 			say("begins anew")
 			err = locks.Do(context.Background(), "account/7", work)
@@ -48,7 +49,7 @@ func client(act, name, redis, account string) {
 	}
 }
 
-// add is the work.
+// add adds 10 to the account under the lease.
 func add(ctx context.Context, lease *pawl.Lease, act, account string, p *pause) error {
 	say("has the lock, with token %d", lease.Token())
 	c := http.DefaultClient
@@ -56,8 +57,8 @@ func add(ctx context.Context, lease *pawl.Lease, act, account string, p *pause) 
 		ctx = fence.WithToken(ctx, lease.Token())
 		c = &http.Client{Transport: &fence.Transport{Base: &slowNetwork{p}}}
 	}
-	// With a token this is more than a read: from now on the service refuses all
-	// smaller ones, so what is read cannot change behind our back.
+	// A request with a token does more than read: from now on the service refuses smaller
+	// tokens. So no former holder can change the balance after this read.
 	balance, err := ask(ctx, c, http.MethodGet, account, "")
 	if err != nil {
 		return err
@@ -112,8 +113,8 @@ func ask(ctx context.Context, c *http.Client, method, url, body string) (string,
 	return string(text), err
 }
 
-// slowNetwork is where a write is when client 1 is stopped: on its way, so that
-// nothing that the client may find out calls it back.
+// slowNetwork delays a write. Client 1 is stopped while its write is on the way. Then the
+// client cannot stop the write any more, whatever it notices.
 type slowNetwork struct{ p *pause }
 
 func (n *slowNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -127,7 +128,7 @@ func (n *slowNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 // say tells the parent process what this one does.
 func say(format string, args ...any) { fmt.Printf("says "+format+"\n", args...) }
 
-// pause is the point at which the parent process stops this one, once.
+// pause marks a point at which the parent process stops this process, once.
 type pause struct{ on bool }
 
 func (p *pause) here() {
@@ -136,7 +137,7 @@ func (p *pause) here() {
 	}
 	p.on = false
 	fmt.Println("pause")
-	// The parent writes a byte when this process has been stopped. It cannot run
-	// until it goes on, and then it goes on here.
+	// The parent writes a byte after it has stopped this process. So this process reads the
+	// byte when it continues.
 	os.Stdin.Read(make([]byte, 1))
 }

@@ -2,20 +2,20 @@
 
 //go:build unix
 
-// Command fencing shows why a lock is not enough, and what a fencing token does
-// about it, with real processes:
+// Command fencing shows with real processes why a lock alone is not enough, and how a
+// fencing token helps:
 //
 //	go run ./redislock/examples/fencing
 //
-// Two clients, each a process of its own, add 10 to an account, which is kept by a
-// service that they talk to over HTTP. They have a lock on the account, with a TTL of a
-// second, in a Redis server that the program starts. SIGSTOP stops client 1 in the
-// middle of its work until client 2 has done its own. A garbage collector, a hypervisor
-// or swapping may stop a process in the same way, and a slow network its request.
+// An HTTP service keeps an account. Two client processes each add 10 to it. They use a
+// lock on the account, with a TTL of a second, in a Redis server that the program starts.
+// SIGSTOP stops client 1 in the middle of its work until client 2 has finished. A garbage
+// collector, a hypervisor or swapping may stop a process in the same way, and a slow
+// network may delay a request in the same way.
 //
-// The story is Martin Kleppmann's ("How to do distributed locking", 2016), where the
-// tokens are 33 and 34. Here they are the time of Redis's clock in microseconds, so the
-// second is greater by the time in between.
+// The story is from Martin Kleppmann ("How to do distributed locking", 2016). There the
+// tokens are 33 and 34. Here a token is the time of Redis's clock in microseconds, so the
+// second token is greater by the time between them.
 package main
 
 import (
@@ -27,11 +27,11 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// acts are the ways to write, from careless to right.
+// acts are the ways to write, from the careless to the right one.
 var acts = []struct {
 	name  string
 	title string
-	want  int // what the account holds in the end
+	want  int // the balance at the end
 }{
 	{"careless", "No fence, and client 1 writes without a look at its lease", 110},
 	{"looks", "No fence, but client 1 looks at its lease before it writes", 120},
@@ -50,15 +50,15 @@ func main() {
 	}
 }
 
-// story plays all acts and tells them to w.
+// story plays all acts and reports them to w.
 func story(w io.Writer) error {
 	redis, stop, err := startRedis()
 	if err != nil {
 		return err
 	}
 	defer stop()
-	// The server has just started, so it might have forgotten locks. It has not, as no
-	// client has used it yet.
+	// A server that has just started is in quarantine, since it may have forgotten locks. No
+	// client has used this one before, so Bless ends the quarantine.
 	if err := redislock.Bless(context.Background(), redis, nil); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func story(w io.Writer) error {
 	return nil
 }
 
-// play plays one act and returns what the account holds in the end.
+// play plays one act and returns the balance at the end.
 func play(w io.Writer, redis, act string) (int, error) {
 	service, err := startService(act == "fenced")
 	if err != nil {
@@ -102,7 +102,7 @@ func play(w io.Writer, redis, act string) (int, error) {
 		return 0, err
 	}
 	defer two.kill()
-	if err := two.end(); err != nil { // it waits until the lease of client 1 has ended
+	if err := two.end(); err != nil { // client 2 gets the lock when the lease of client 1 has ended
 		return 0, err
 	}
 	if err := one.goOn(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// process is a client as the story sees it.
+// process is a client process, seen from the parent.
 type process struct {
 	w     io.Writer
 	name  string
@@ -25,7 +25,7 @@ type process struct {
 	lines *bufio.Scanner
 }
 
-// startClient starts this program again, as a client.
+// startClient runs this program a second time, as a client process.
 func startClient(w io.Writer, act, name, redis, account string) (*process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -46,13 +46,12 @@ func startClient(w io.Writer, act, name, redis, account string) (*process, error
 	return p, p.cmd.Start()
 }
 
-// clientEnv tells the tests' own program that it is a client.
+// clientEnv is set in client processes. In tests it tells the test binary to act as a client.
 const clientEnv = "PAWL_EXAMPLE_CLIENT"
 
 func (p *process) tell(what string) { fmt.Fprintf(p.w, "    %-10s %s\n", p.name, what) }
 
-// listen tells what the process says until it comes to the point of the pause, or
-// ends.
+// listen reports what the process says, until it reaches its pause or ends.
 func (p *process) listen() (paused bool) {
 	for p.lines.Scan() {
 		if p.lines.Text() == "pause" {
@@ -63,7 +62,7 @@ func (p *process) listen() (paused bool) {
 	return false
 }
 
-// stopInItsWork stops the process where it pauses.
+// stopInItsWork stops the process at its pause.
 func (p *process) stopInItsWork() error {
 	if !p.listen() {
 		return fmt.Errorf("%s has ended too early", p.name)
@@ -87,7 +86,7 @@ func (p *process) goOn() error {
 	return p.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-// end waits for the process.
+// end waits until the process ends.
 func (p *process) end() error {
 	if p.listen() {
 		return fmt.Errorf("%s pauses again", p.name)
@@ -98,7 +97,7 @@ func (p *process) end() error {
 	return nil
 }
 
-// kill ends the process if it goes on.
+// kill kills the process if it still runs.
 func (p *process) kill() {
 	p.in.Close()
 	p.cmd.Process.Kill()

@@ -29,7 +29,7 @@ func startService(fenced bool) (*service, error) {
 	s := &service{value: 100}
 	var handler http.Handler = http.HandlerFunc(s.serve)
 	if fenced {
-		// All that it takes. Where the data is in a database, the token belongs there
+		// This line is the whole fence. If the data is in a database, store the token there
 		// too: see fence.Dialect.
 		handler = fence.Handler(new(fence.Memory), func(r *http.Request) string { return r.URL.Path }, handler)
 	}

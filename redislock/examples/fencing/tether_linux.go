@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// tether has the kernel end the process if this one is killed.
+// tether makes the kernel kill the child process when this process dies.
 func tether(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

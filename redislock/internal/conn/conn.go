@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conn is the connection to one Redis server: it reads and dials URLs, adds
-// what rueidis lacks, keeps subscriptions up, and explains errors.
+// Package conn connects to one Redis server. It parses URLs, makes rueidis return when a
+// context ends, keeps subscriptions up, and explains errors.
 package conn
 
 import (
@@ -13,34 +13,36 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Conn is a client of one server, with what is known of its connections.
+// Conn is a client of one server, with the state of its connections.
 //
-// rueidis looks at the context of a request while the request waits for its answer. It
-// does not look at it in two other waits: for a connection that another caller is
-// making, and for room in its ring of requests without an answer if that is full. So
-// a request that may meet one of them has a goroutine of its own, which is left behind
-// when its context ends.
+// While a request waits for its answer, rueidis watches the context of the request. In
+// two other waits it does not: while another caller makes the connection, and while the
+// ring (the queue of requests without an answer) is full. So Do gives a request a
+// goroutine of its own if it may meet one of these waits. When the context ends, Do
+// returns and leaves the goroutine behind.
 //
-// The others do without. Before them a request was answered, and since then no
-// connection has ended and no request was given up. So there is a connection, and as
-// answers come in order, the ring has only the requests that are under way now. If the
-// connection ends, or dozens of other requests come, in the very instant between that
-// check and the request's entry into the ring, rueidis may look at the context late:
-// after the time that making a connection takes, or finding out that one is dead.
+// A request needs no goroutine if an earlier request was answered, and since then no
+// connection has ended and no request was given up. Then there is a connection, and the
+// ring contains only the requests under way, since answers come in order. One race
+// remains, between this check and the entry of the request into the ring: if just then
+// the connection ends, or dozens of other requests enter, rueidis may notice the end of
+// the context late. The delay is at most the time for making a connection, or for finding
+// out that a connection is dead.
 type Conn struct {
 	Client  rueidis.Client
 	contact *Contact // nil if the caller has made the client
 
-	failed atomic.Int64 // requests that have had no answer
-	clear  atomic.Int64 // troubles before the last request that was answered, plus 1; 0 if none was
+	failed atomic.Int64 // requests that got no answer
+	clear  atomic.Int64 // the value of troubles at the last answered request, plus 1; 0 if there was none
 }
 
 // ringScale is the base 2 logarithm of the places in the ring of each connection. rueidis
-// makes all of them when it connects, of 340 bytes each in four allocations; with its
-// default, of 1024, that was the larger part of the cost of a connection.
+// allocates all places when it connects: 340 bytes each, in four allocations. With its
+// default of 1024 places, that was most of the cost of a connection.
 const ringScale = 8
 
-// maxDirect leaves room in the ring for requests with a goroutine and for others.
+// maxDirect is how many requests may be under way for a request to go without a goroutine. It
+// leaves room in the ring for requests with a goroutine.
 const maxDirect = 3 << ringScale / 4
 
 // New returns the Conn of a client. contact comes from the client's Place, or is nil.
@@ -48,8 +50,8 @@ func New(client rueidis.Client, contact *Contact) *Conn {
 	return &Conn{Client: client, contact: contact}
 }
 
-// troubles counts what may hold up requests. It knows nothing about the connections of
-// a client that the caller has made.
+// troubles counts the ends of connections, and the requests without an answer. Call it only if
+// c.contact is not nil.
 func (c *Conn) troubles() int64 { return c.contact.breaks.Load() + c.failed.Load() }
 
 // Do sends a command. It returns when ctx ends.
@@ -70,8 +72,8 @@ func (c *Conn) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResul
 	}
 }
 
-// DoBatch sends a command that is a batch of requests. It may return after ctx has ended, and
-// need not be sent together with other requests.
+// DoBatch sends a command that carries a batch of requests. It may return some time after ctx has
+// ended. Its write does not wait for other requests; see heardConn.Write.
 func (c *Conn) DoBatch(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	if c.contact != nil {
 		c.contact.batches.Add(1)
@@ -99,7 +101,7 @@ func (c *Conn) do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResul
 // DoMulti sends several commands and returns as many results, or ctx's error.
 func (c *Conn) DoMulti(ctx context.Context, cmds ...rueidis.Completed) ([]rueidis.RedisResult, error) {
 	answer := make(chan []rueidis.RedisResult, 1)
-	go func() { answer <- c.Client.DoMulti(ctx, cmds...) }() // see Conn
+	go func() { answer <- c.Client.DoMulti(ctx, cmds...) }() // a goroutine, because rueidis may not watch ctx; see Conn
 	select {
 	case replies := <-answer:
 		return replies, nil
@@ -109,7 +111,7 @@ func (c *Conn) DoMulti(ctx context.Context, cmds ...rueidis.Completed) ([]rueidi
 	}
 }
 
-// Made returns how many connections have been made, as far as is known.
+// Made returns how many connections were made; 0 if the caller has made the client.
 func (c *Conn) Made() int64 {
 	if c.contact == nil {
 		return 0
@@ -117,8 +119,8 @@ func (c *Conn) Made() int64 {
 	return c.contact.conns.Load()
 }
 
-// Left returns when the last byte came on connections before the last one, if any was
-// made after the first n; otherwise now.
+// Left returns when the last byte arrived on the connections before the present one, if more
+// than n connections were made. Otherwise it returns now.
 func (c *Conn) Left(n int64) driver.Instant {
 	if c.contact != nil && c.contact.conns.Load() > n {
 		return driver.Instant(c.contact.left.Load())
@@ -126,14 +128,14 @@ func (c *Conn) Left(n int64) driver.Instant {
 	return driver.Now()
 }
 
-// Ours reports whether the connections may be dropped. If the caller has made the
-// client, they may not.
+// Ours reports whether this package makes the connections, so that Drop may close them. It
+// does not if the caller has made the client.
 func (c *Conn) Ours() bool { return c.contact != nil }
 
-// Drop closes the connections that had been made when there were n.
+// Drop closes the first n connections. Use it only if Ours.
 func (c *Conn) Drop(n int64) { c.contact.drop(n) }
 
-// Close gives up what is being connected and closes the client.
+// Close gives up connecting, and closes the client.
 func (c *Conn) Close() {
 	if c.contact != nil {
 		c.contact.GiveUp()

@@ -11,25 +11,26 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Contact records when the connections that were made for a Place got data from their
-// server. A Contact for several servers knows less, but nothing wrong.
+// Contact makes the connections for a Place, and records when they got data from the
+// server. The nodes of a cluster share a Contact, which then knows less about each node,
+// but nothing wrong.
 type Contact struct {
-	conns atomic.Int64 // how many were made
-	heard atomic.Int64 // driver.Instant of the last byte
-	left  atomic.Int64 // of the last byte on connections before the last one
-	// breaks counts the ends of connections: Read returns an error, or Close is called,
-	// before rueidis makes another one.
+	conns atomic.Int64 // how many connections were made
+	heard atomic.Int64 // driver.Instant of the last byte on any connection
+	left  atomic.Int64 // driver.Instant of the last byte on a connection other than the newest
+	// breaks counts failed Reads and calls of Close. When a connection ends, one of them
+	// happens before rueidis makes another connection.
 	breaks  atomic.Int64
 	busy    atomic.Int64 // requests under way
-	batches atomic.Int64 // those among them that are of many requests
+	batches atomic.Int64 // how many of these are batches
 	yield   Yield
 
-	// own makes the connections, with TLS if that is needed; nil for a net.Dialer.
+	// own makes the connections, with TLS if needed; nil for a net.Dialer.
 	own func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	mu     sync.Mutex      // guards the fields below
-	making context.Context // of what is being connected; nil if nothing was since GiveUp
-	giveUp context.CancelFunc
+	mu     sync.Mutex         // guards the fields below
+	making context.Context    // of connections that are being made; nil if there was none since GiveUp
+	giveUp context.CancelFunc // ends making
 	open   map[int64]net.Conn // by number
 }
 
@@ -43,7 +44,7 @@ func (c *Contact) drop(n int64) {
 	}
 	c.mu.Unlock()
 	for _, conn := range old {
-		go conn.Close() // with TLS it may take a while
+		go conn.Close() // a goroutine, as closing TLS may take a while
 	}
 }
 
@@ -62,9 +63,9 @@ func (c *Contact) forget(n int64) {
 	delete(c.open, n)
 }
 
-// GiveUp ends what is being connected: dials, and connections on which nothing has come
-// yet, as a server that hangs accepts them and is silent. Others go on, and later ones
-// are made as before.
+// GiveUp ends dials under way, and closes connections on which no byte has arrived yet: a
+// server that hangs accepts connections, and then is silent. Other connections stay open.
+// Later connections are possible.
 func (c *Contact) GiveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,10 +84,11 @@ func (c *Contact) begin() context.Context {
 	return c.making
 }
 
+// heardConn is a connection that records in a Contact when it gets data, and when it ends.
 type heardConn struct {
 	net.Conn
 	c *Contact
-	n int64 // it is the nth
+	n int64 // number, from 1
 }
 
 func (h heardConn) Read(b []byte) (int, error) {
@@ -104,10 +106,11 @@ func (h heardConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write yields to other callers first if there are any. rueidis writes the requests of
-// all callers together, but the first request wakes its writer, which runs before the
-// second is there: each would cost a system call, here and in the server. Batches are
-// written at once: while the server works on one the next is made.
+// Write yields first if other requests are under way, so that they join this write. rueidis
+// writes the waiting requests of all callers together. But the first request wakes the
+// writer, and without the yield the writer runs before the second request is there. Then each
+// request would cost a system call, here and in the server. Batches do not count as other
+// requests: while the server works on one batch, goroutines make the next.
 func (h heardConn) Write(b []byte) (int, error) {
 	if h.c.busy.Load()-h.c.batches.Load() > 1 && h.c.yield.Now() {
 		h.c.yield.Rest()
@@ -121,7 +124,7 @@ func (h heardConn) Close() error {
 	return h.Conn.Close()
 }
 
-// raise makes n at least as large as to.
+// raise sets n to to if n is less.
 func raise(n *atomic.Int64, to int64) {
 	for now := n.Load(); now < to && !n.CompareAndSwap(now, to); now = n.Load() {
 	}

@@ -15,16 +15,17 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Dial makes a client, and returns when ctx ends. It may return a client together with
-// an error: a client that could not connect tries again with every request.
+// Dial makes a client, and returns at the latest when ctx ends. If the client could not
+// connect, Dial may return it together with the error: the client tries again with each
+// request.
 func (p *Place) Dial(ctx context.Context) (rueidis.Client, error) {
 	return dialWith(ctx, p.client)
 }
 
-// Clustered reports whether the URL can only be that of a cluster.
+// Clustered reports whether the URL is certainly for a cluster: it has several addresses, and no sentinels.
 func (p *Place) Clustered() bool { return p.client.Sentinel.MasterSet == "" && len(p.more) > 0 }
 
-// Nodes returns what makes clients of the nodes of a cluster.
+// Nodes returns the Nodes of a cluster.
 func (p *Place) Nodes() (Nodes, error) {
 	if p.client.SelectDB != 0 {
 		return nil, fmt.Errorf("a cluster has database 0 only, not %d: leave the number out", p.client.SelectDB)
@@ -32,11 +33,11 @@ func (p *Place) Nodes() (Nodes, error) {
 	return placeNodes{p}, nil
 }
 
-// Nodes makes clients of nodes.
+// Nodes makes clients of the nodes of a cluster.
 type Nodes interface {
-	// Dial returns a client of the node at addr, whether it can connect or not.
+	// Dial returns a client of the node at addr. As with Place.Dial, there may be a client and an error.
 	Dial(ctx context.Context, addr string) (rueidis.Client, error)
-	// First returns addresses of some nodes.
+	// First returns the addresses of some nodes, with which to begin.
 	First() []string
 }
 
@@ -44,8 +45,8 @@ type placeNodes struct{ *Place }
 
 func (p placeNodes) First() []string { return p.client.InitAddress }
 
-// Dial makes a client of one node. The name in the node's certificate is its own,
-// unless the URL or the configuration has one for all.
+// Dial makes a client of one node. With TLS it expects the node's own name in the
+// certificate, unless the URL or the options have a server name for all nodes.
 func (p placeNodes) Dial(ctx context.Context, addr string) (rueidis.Client, error) {
 	opt := p.client
 	opt.InitAddress = []string{addr}
@@ -60,7 +61,7 @@ func (p placeNodes) Dial(ctx context.Context, addr string) (rueidis.Client, erro
 	return dialWith(ctx, opt)
 }
 
-// NodesOf returns the nodes of a client for a cluster.
+// NodesOf returns the Nodes of a cluster client that the caller has made.
 func NodesOf(client rueidis.Client) Nodes { return clientNodes{client} }
 
 type clientNodes struct{ client rueidis.Client }
@@ -97,8 +98,9 @@ func dialWith(ctx context.Context, opt rueidis.ClientOption) (rueidis.Client, er
 	}
 }
 
-// sentinels marks the dialer of the connections to sentinels, which say nothing about
-// contact with the server. It resolves names as a dialer without a resolver does.
+// sentinels is the Resolver of the dialer for sentinels. connect recognizes that dialer by
+// it: a Contact does not record connections to sentinels. It resolves names as a nil
+// Resolver does.
 var sentinels = &net.Resolver{}
 
 func (c *Contact) dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
@@ -114,7 +116,7 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(making, cancel)()
-	if d.Timeout > 0 { // for all of it
+	if d.Timeout > 0 { // for dialing and the TLS handshake together
 		var end context.CancelFunc
 		ctx, end = context.WithTimeout(ctx, d.Timeout)
 		defer end()
@@ -139,15 +141,15 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 	spare := context.AfterFunc(making, func() { conn.Close() })
 	n := c.conns.Add(1)
 	c.keep(n, conn)
-	// In this order: other connections record later bytes themselves.
+	// After conns.Add, as from then on the other connections raise left themselves.
 	raise(&c.left, c.heard.Load())
 	return heardConn{&refusable{Conn: conn, first: spare}, c, n}, nil
 }
 
 var errNoConn = errors.New("the function Dial has returned neither a connection nor an error")
 
-// errNoTLS is the silence of a server after the first word of TLS. One without TLS
-// takes it for the beginning of a command, and waits for the rest.
+// errNoTLS is the error if a server is silent after the first message of TLS. A server
+// without TLS takes the message for the beginning of a command, and waits for the rest.
 var errNoTLS = errors.New("the server does not answer in TLS")
 
 func shakeHands(ctx context.Context, conn net.Conn, conf *tls.Config, addr string) (net.Conn, error) {

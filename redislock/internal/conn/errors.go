@@ -17,24 +17,25 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// dialError is an error from before anything was sent.
+// dialError is an error before a request was sent.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
 // reply explains a kind of error of the server, and says what to do.
 type reply struct {
-	prefix string // of the error's text, from which rueidis has taken "ERR"
-	hint   string // what it means, and what to write in the URL
-	client string // what to give goredis.New instead; empty if nothing in it is wrong
-	doctor string // what to do at the server, for pawl doctor; empty: the hint says it
-	kind   error  // for storekit.OfKind; nil: it may pass, and asking again may help
+	prefix string // of the error's text, without the "ERR " that rueidis removes
+	hint   string // what the error means, and what to write in the URL
+	client string // what to change in the client for goredis.New; empty if the client is right
+	doctor string // what to do at the server, for pawl doctor; if empty, the hint says it
+	kind   error  // for storekit.OfKind; nil if the error may pass, so that asking again may help
 }
 
-// forbidden begins the error of a script that has run a command which the user must not.
+// forbidden begins the error of a script that runs a command for which the user has no right.
 const forbidden = "The user executing the script can't"
 
-// Each is an answer: the server is there, and what it has refused was not recorded.
+// replies are the errors that Explain explains. With each of them the server has answered, and
+// has recorded nothing.
 var replies = []reply{
 	{
 		"LAYOUT",
@@ -234,8 +235,8 @@ var replies = []reply{
 	},
 }
 
-// Known reports whether the text of a server's error is one that servers have for
-// every command.
+// Known reports whether replies has the text of a server's error. Servers return such an
+// error for any command.
 func Known(text string) bool {
 	return slices.ContainsFunc(replies, func(r reply) bool { return strings.HasPrefix(text, r.prefix) })
 }
@@ -275,8 +276,8 @@ func (e *refusal) Error() string {
 // Advice is for storekit.Advice.
 func (e *refusal) Advice() string { return e.doctor }
 
-// unknownCommand is the error of a server that has no such command. Its text names the command, and leaves
-// out the arguments that the server repeats.
+// unknownCommand is the error of a server that does not have a command. Its text names the command, without
+// the arguments that are in the server's text.
 type unknownCommand struct {
 	error
 	rest string // of the text, after "unknown command "
@@ -293,7 +294,7 @@ func (e *unknownCommand) Error() string {
 		"as by rename-command and in some managed services; with Mode Efficiency (?mode=efficiency), where two may hold a lock, fewer commands are needed: see docs/managed-redis.md", name)
 }
 
-// Refused returns what the server has answered if err is about that.
+// Refused returns the server's answer if err is an error that the server has answered, else nil.
 func Refused(err error) *rueidis.RedisError {
 	var answer *rueidis.RedisError
 	errors.As(err, &answer)
@@ -303,17 +304,17 @@ func Refused(err error) *rueidis.RedisError {
 // Failure is why a request failed.
 type Failure = driver.Failure
 
-// Behind is why replicas do not have what has certainly been executed.
+// Behind is the error if the server has executed a request, and too few replicas have confirmed it.
 type Behind struct{ Err error }
 
 func (e *Behind) Error() string { return e.Err.Error() }
 
 func (e *Behind) Unwrap() error { return e.Err }
 
-// Classify says what the error of a request means. ctx is the request's own: a dial
-// that was given up because another request's context ended has sent nothing.
-// ErrClosing leaves the outcome open: it is also the error of requests that were under
-// way when sentinels named another master.
+// Classify returns the Failure for the error of a request. ctx is the context of that
+// request. If a dial was given up because the context of another request ended, this
+// request was not sent. rueidis.ErrClosing leaves the outcome open, since requests under
+// way get it too when sentinels name another master.
 func Classify(ctx context.Context, err error) *Failure {
 	var answer *rueidis.RedisError
 	switch {
@@ -328,7 +329,7 @@ func Classify(ctx context.Context, err error) *Failure {
 	return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true, Silent: true}
 }
 
-// NotBound is Classify for an error that shows that the server has not executed the
+// NotBound is Classify for an error with which the server has certainly not executed the
 // request.
 func NotBound(ctx context.Context, err error) *Failure {
 	switch {
@@ -349,13 +350,13 @@ func NotBound(ctx context.Context, err error) *Failure {
 	return &Failure{Err: storekit.OfKind(driver.ErrRefused, Unavailable(explained)), Lasting: lasting}
 }
 
-// Hopeless reports whether Dial took all its time before it returned err, so that
-// dialling again would take it a second time.
+// Hopeless reports whether Dial used all its time before it returned err, so that dialling
+// again would need as much time again.
 func Hopeless(err error) bool {
 	return errors.Is(err, errNoTLS) || undialled(err) && (errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "i/o timeout"))
 }
 
-// undialled reports whether err is from before there was a connection.
+// undialled reports whether err is an error of making a connection.
 func undialled(err error) bool {
 	var dial dialError
 	var op *net.OpError
@@ -368,9 +369,9 @@ const (
 	unwritten = " script: nothing was written"
 )
 
-// Partial reports whether a script may have failed half-way. One that does not say so may have if
-// one of its commands has failed, and not because of a lack of memory or the like, which shows at the
-// first write.
+// Partial reports whether text is the error of a script that may have failed half-way. Some scripts
+// say in text whether they have written. Other scripts may have failed half-way, unless the error is one
+// that occurs only at the first write of a script, such as a lack of memory.
 func Partial(text string) bool {
 	if !strings.Contains(text, "script:") || strings.HasSuffix(text, unwritten) {
 		return false
@@ -386,7 +387,7 @@ func Partial(text string) bool {
 	return true
 }
 
-// scriptError is the error of a script without what it says for Partial.
+// scriptError is the error of a script, without the end of the text, which is only for Partial.
 type scriptError struct{ error }
 
 func (e scriptError) Unwrap() error { return e.error }
@@ -400,7 +401,7 @@ func Unavailable(err error) error {
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 }
 
-// dialHint says what to do about a connection that could not be made.
+// dialHint adds to an error of making a connection what to do about it.
 func dialHint(err error) error {
 	s := err.Error()
 	switch {
@@ -423,16 +424,16 @@ func dialHint(err error) error {
 	return err
 }
 
-// ErrReplica is the error of a server that says, when asked, that it is a replica.
+// ErrReplica is the error if INFO says that the server is a replica.
 var ErrReplica = errors.New("READONLY")
 
-// IsReplica reports whether a server says that it is no longer a master.
+// IsReplica reports whether a server has refused a request because it is a replica.
 func IsReplica(err error) bool {
 	ret := Refused(err)
 	return ret != nil && (strings.HasPrefix(ret.Error(), "READONLY") || strings.HasPrefix(ret.Error(), "MASTERDOWN"))
 }
 
-// Lacking names the right that is missing if err is about that.
+// Lacking adds the name of the missing right to err, if err says that the user lacks a right.
 func Lacking(err error, right string) error {
 	if err != nil && strings.HasPrefix(err.Error(), "NOPERM") {
 		return fmt.Errorf("%w: give the user the right +%s", err, right)
@@ -440,7 +441,7 @@ func Lacking(err error, right string) error {
 	return err
 }
 
-// WrongLength is the error of an answer that has n parts instead of want.
+// WrongLength returns the error for an answer that has n parts instead of want.
 func WrongLength(n, want int) error {
 	return fmt.Errorf("the server's answer has %d parts; want %d", n, want)
 }

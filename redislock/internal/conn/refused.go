@@ -8,13 +8,13 @@ import (
 	"net"
 )
 
-// refusable is a connection that the server may refuse at once, because it has as many
-// as it may have. rueidis has sent several commands by then, and reports only that they
-// got no answer.
+// refusable is a connection that makes Read return errTooMany if the server has too many
+// clients and refuses the connection. rueidis sends several commands at once, and without
+// refusable would only report that they got no answer.
 type refusable struct {
 	net.Conn
-	heard bool
-	first func() bool // called when something is heard, or at the end; may be nil
+	heard bool        // a byte has arrived
+	first func() bool // called when the first byte arrives, and at the end; may be nil
 }
 
 var errTooMany = errors.New("max number of clients reached")

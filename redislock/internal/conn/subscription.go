@@ -12,35 +12,37 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Subscription is kept up until its context ends.
+// Subscription is a subscription that Keep opens again whenever it ends.
 type Subscription struct {
 	opened func(*Subscription)
 
-	hurry chan struct{} // has room for one: subscribe again at once
+	hurry chan struct{} // of size 1; tells Keep to subscribe at once
 
 	mu     sync.Mutex // guards the fields below
 	open   bool
-	by     *Conn          // that it is open at
+	by     *Conn          // at which it is open
 	count  int            // how often it was opened
 	closed driver.Instant // since when it is not open
-	err    error          // why, if the server has said so
-	news   chan struct{}  // closed when one of these changes
+	err    error          // why not, if the server has refused or cannot be reached
+	news   chan struct{}  // closed when one of the fields above changes
 }
 
-// Session is a Subscription from its opening until its end: over one connection, from
-// one run of one server. The zero Session is none.
+// Session identifies a Subscription from one opening to its end. In that time all messages
+// come over one connection, from one run of one server. The zero Session means that there
+// is none.
 type Session struct {
 	By    *Conn
 	count int
 }
 
-// NewSubscription returns one that is not open yet; see Keep. opened is called when it is, for the
-// first time or again.
+// NewSubscription returns a Subscription that is not open yet; see Keep. It calls opened each time when
+// it has opened.
 func NewSubscription(opened func(*Subscription)) *Subscription {
 	return &Subscription{opened: opened, hurry: make(chan struct{}, 1), closed: driver.Now(), news: make(chan struct{})}
 }
 
-// Session returns the present one, if there is one, or the error if the server has refused or cannot be reached.
+// Session returns the present Session. If there is none, it returns the zero Session, and an error if the server has
+// refused or cannot be reached.
 func (s *Subscription) Session() (now Session, refused error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +54,7 @@ func (s *Subscription) Session() (now Session, refused error) {
 
 var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Ready returns a channel that is closed when messages can be heard, or it is known that they cannot.
+// Ready returns a channel that is closed when the subscription is open, or an attempt to open it has failed.
 func (s *Subscription) Ready() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +64,7 @@ func (s *Subscription) Ready() <-chan struct{} {
 	return s.news
 }
 
-// Closed returns since when nothing can be heard, or 0.
+// Closed returns since when the subscription is not open; 0 if it is open.
 func (s *Subscription) Closed() driver.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +74,8 @@ func (s *Subscription) Closed() driver.Instant {
 	return s.closed
 }
 
-// State returns whether messages can be heard, a channel that is closed when that may
-// have changed, and the error if the server has refused or cannot be reached.
+// State returns whether the subscription is open, a channel that is closed when the state
+// may have changed, and an error if the server has refused or cannot be reached.
 func (s *Subscription) State() (open bool, news <-chan struct{}, refused error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +100,8 @@ func (s *Subscription) set(by *Conn, open bool, err error) {
 	}
 }
 
-// Keep calls receive, which subscribes and returns when that has ended or failed,
-// again and again.
+// Keep calls receive again and again until ctx ends. receive subscribes, and returns when the
+// subscription has ended or failed.
 func (s *Subscription) Keep(ctx context.Context, receive func(context.Context) error) {
 	const minPause, maxPause = 10 * time.Millisecond, time.Second // between attempts while the server is away
 	pause := minPause
@@ -112,7 +114,7 @@ func (s *Subscription) Keep(ctx context.Context, receive func(context.Context) e
 		}
 		s.set(nil, false, err)
 		if open && driver.Now().Sub(began) > maxPause {
-			pause = minPause // else the pauses of a server that restarts now and then would only grow
+			pause = minPause // otherwise pauses would only grow, if a server restarts now and then
 		}
 		select {
 		case <-time.After(pause):
@@ -124,7 +126,7 @@ func (s *Subscription) Keep(ctx context.Context, receive func(context.Context) e
 	}
 }
 
-// Retry makes Keep subscribe at once, if it waits to do so.
+// Retry ends a pause of Keep, so that it subscribes at once.
 func (s *Subscription) Retry() {
 	select {
 	case s.hurry <- struct{}{}:
@@ -132,9 +134,8 @@ func (s *Subscription) Retry() {
 	}
 }
 
-// Receive subscribes to channels at a server and calls hear with each message. The last
-// of the channels is own: when its subscription is confirmed, all are, and opened is
-// called.
+// Receive subscribes to channels at a server and calls hear with each message. own is the
+// last of the channels: when the server confirms it, all are open, and Receive calls opened.
 func (s *Subscription) Receive(ctx context.Context, at *Conn, subscribe rueidis.Completed, own string, opened func(), hear func(Session, rueidis.PubSubMessage)) error {
 	ctx = rueidis.WithOnSubscriptionHook(ctx, func(m rueidis.PubSubSubscription) {
 		if (m.Kind == "subscribe" || m.Kind == "ssubscribe") && m.Channel == own {
@@ -142,7 +143,8 @@ func (s *Subscription) Receive(ctx context.Context, at *Conn, subscribe rueidis.
 			opened()
 		}
 	})
-	// The hook comes before the messages, and the end of this session is noted after them.
+	// rueidis calls the hook before it delivers messages, and Keep ends the session after
+	// Receive has returned. So Session returns the session of the message.
 	return at.Client.Receive(ctx, subscribe, func(m rueidis.PubSubMessage) {
 		now, _ := s.Session()
 		hear(now, m)

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// Options are the settings that a URL can have, and others of the connection.
+// Options are the settings that a URL can contain, and further settings of the connection.
 type Options struct {
 	Prefix, Pattern    string
 	MaxTTL             time.Duration
@@ -39,25 +39,25 @@ type Options struct {
 	Credentials func(ctx context.Context, addr string) (username, password string, err error)
 }
 
-// DefaultConnect bounds the making of a connection unless something else does.
+// DefaultConnect is the default of Options.ConnectTimeout.
 const DefaultConnect = 5 * time.Second
 
-// PasswordEnv names the environment variable with the password that is used
-// if there is no other.
+// PasswordEnv is the environment variable with the password, if the URL and the options
+// have none.
 const PasswordEnv = "PAWL_REDIS_PASSWORD"
 
-// Place is where a URL leads to.
+// Place is the server or cluster of a URL, and how to connect to it.
 type Place struct {
-	Options        // those given to Parse, with what the URL says
-	Shown   string // the URL without password
+	Options        // of Parse, with the settings of the URL
+	Shown   string // the URL, without user, password and parameters
 	Contact *Contact
 
-	more   []string // addresses of further sentinels, or nodes of a cluster
+	more   []string // addr parameters: further sentinels, or nodes of a cluster
 	client rueidis.ClientOption
 }
 
-// Parse reads a URL. Its errors do not repeat it: it may contain a password, and in a
-// wrong URL it is not clear where that ends.
+// Parse reads a URL. If the URL is not valid, the error does not repeat it, since it may
+// contain a password, and it is not certain where the password ends.
 func Parse(s string, opts Options) (*Place, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil {
@@ -101,7 +101,7 @@ func (p *Place) params(query string) error {
 	if err := storekit.ReadQuery(query, params...); err != nil {
 		return err
 	}
-	// A dial error would show a password here.
+	// A dial error would show a password in an address.
 	if strings.ContainsAny(strings.Join(p.more, ""), "@/") {
 		return errors.New("addr: write host:port; user and password are those of the URL")
 	}
@@ -120,7 +120,8 @@ func mode(v string) (string, error) {
 	return v, nil
 }
 
-// WithMaxTTL returns the URL with another MaxTTL. It returns the errors of Parse.
+// WithMaxTTL returns the URL with max_ttl set to ttl. It returns an error if the query cannot be
+// parsed, or ttl is too short.
 func WithMaxTTL(s string, ttl time.Duration) (string, error) {
 	head, query, _ := strings.Cut(s, "?")
 	q, err := url.ParseQuery(query)
@@ -171,7 +172,7 @@ func (p *Place) address(u *url.URL) error {
 	return p.secure(u.Scheme == "rediss", host)
 }
 
-// secure sets TLS, for connections to host.
+// secure sets the TLS configuration for connections to host.
 func (p *Place) secure(wanted bool, host string) error {
 	switch {
 	case p.Options.Dial != nil && (wanted || p.TLS != nil):
@@ -191,7 +192,7 @@ func (p *Place) secure(wanted bool, host string) error {
 	return nil
 }
 
-// ask has Credentials asked for each new connection to addr.
+// ask makes the client call Credentials for each new connection to addr.
 func (p *Place) ask(c *rueidis.ClientOption, addr string) {
 	if p.Credentials == nil {
 		return
@@ -208,11 +209,11 @@ func (p *Place) ask(c *rueidis.ClientOption, addr string) {
 	}
 }
 
-// tune sets how the connection is used. There is one for all requests and one more
-// while scripts are loaded. Giving up a request must not close the connection, as the
-// release of the request has to follow it there. A renewal waits for a third of the TTL,
-// so a connection is given up when an answer takes longer than that, and early enough to
-// renew on a new one.
+// tune sets how the client uses its connections. It has one for all requests, and a second
+// one while it loads scripts. Giving up a request must not close the connection, as the
+// release has to follow the request there. A renewal waits for a third of the TTL. So the
+// client gives a connection up if an answer takes a little longer than that: early enough
+// to renew on a new connection.
 func (p *Place) tune() {
 	ttl := p.TTL
 	if ttl == 0 {
@@ -233,8 +234,8 @@ func (p *Place) tune() {
 	c.RingScaleEachConn = ringScale
 	c.ReadBufferEachConn, c.WriteBufferEachConn = 1<<16, 1<<16
 	c.ClientName = "pawl"
-	// Without the interval a client that misses one message of the sentinels stays
-	// with a master that was replaced.
+	// Without the interval, a client that misses one message of the sentinels stays at a
+	// master that they have replaced.
 	c.Sentinel.Dialer, c.Sentinel.TLSConfig, c.Sentinel.TopologyRefreshInterval = c.Dialer, c.TLSConfig, time.Second
 	c.Sentinel.Dialer.Resolver = sentinels
 	p.ask(c, c.InitAddress[0])

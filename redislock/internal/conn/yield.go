@@ -10,18 +10,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Yield lets goroutines that are ready to run go first. If some of them keep the
-// processors busy, the caller may wait long for its turn; then it does not yield again
-// for a while.
+// Yield lets goroutines that are ready to run go first. If these keep the processors busy,
+// a yield may take long. Then the caller should call Rest, so that it does not yield for a
+// while.
 type Yield struct {
-	rests atomic.Int64 // driver.Instant until which it does not yield
+	rests atomic.Int64 // driver.Instant until which Now does not yield
 }
 
-// longTurn is more than hundreds of requests take to be made, and as long as a
-// goroutine that computes has a processor.
+// longTurn is the length of a yield that is too long. Hundreds of requests need less time, and
+// the scheduler lets a goroutine that computes run for that time.
 const longTurn = 10 * time.Millisecond
 
-// Now yields, and reports whether that took long.
+// Now yields, and reports whether it took longer than longTurn.
 func (y *Yield) Now() (long bool) {
 	began := driver.Now()
 	if began < driver.Instant(y.rests.Load()) {
@@ -31,5 +31,5 @@ func (y *Yield) Now() (long bool) {
 	return driver.Now().Sub(began) > longTurn
 }
 
-// Rest stops Now from yielding for a while.
+// Rest stops Now from yielding for ten times longTurn.
 func (y *Yield) Rest() { y.rests.Store(int64(driver.Now().Add(10 * longTurn))) }
