@@ -1,12 +1,12 @@
-# make quick  what a change is likely to break, in three minutes
+# make quick  the tests that a change is likely to break, in three minutes
 # make test   all tests of the library, the stores and the command; installs missing servers through apt
-# make check  the rest that has to pass: linters, all platforms, -race in fake time, chaos, simulator, histories, proof, release
+# make check  the other checks: linters, all platforms, -race in fake time, chaos, simulator, histories, proof, release
 # make race-servers  the suites of the stores with -race
-# make mutants  take each protection out of the source, one at a time: a test has to fail
+# make mutants  remove each protection from the source, one at a time: a test has to fail
 # make lint   formatting, vet for every platform, staticcheck, tidy modules
-# make bench  pawl beside other libraries and what the stores cost alone, in ten
-#             minutes; BENCH has its flags: go run ./lab/bench -help
-# make chaos  clients and servers as processes, and everything fails, five minutes for
+# make bench  compare pawl with other libraries, and with the least cost of each store, in
+#             ten minutes; BENCH has its flags: go run ./lab/bench -help
+# make chaos  run clients and servers as processes, and make them fail, five minutes for
 #             each kind of store; CHAOS has its flags: go run ./lab/chaos -help
 # make microbench  benchmarks of all packages, which measure and never fail
 # make soak   hours: SCHEDULES schedules of the simulator (1,000,000 unless set),
@@ -16,13 +16,13 @@
 # make release VERSION=v0.1.0  make test and make check, then commit and tag; see docs/releasing.md
 # make snapshot  archives, deb, rpm, checksums and SBOMs of this tree, in .work/dist; as root
 #             the deb is installed into an empty root and run there
-# make publish VERSION=v0.1.0  the same of a tag, to GitHub; for the workflow of releases
+# make publish VERSION=v0.1.0  the same for a tag, published on GitHub; the release workflow uses it
 # make tidy   every go.mod and go.sum
 # make browser  the page of pawl serve in chromium; PICTURES=FOLDER keeps screenshots
-# make interop  tests with lock libraries of npm and with Curator; needs node, npm and javac
+# make interop  tests with lock libraries from npm and with Curator; needs node, npm and javac
 
 SHIPPED     := . metrics/otelpawl metrics/prompawl redislock redislock/goredis zklock etcdlock pglock cmd/pawl
-# A module stands behind those that it requires: one make tidy is enough.
+# Each module comes after the modules that it requires, so that one make tidy is enough.
 MODULES     := . $(filter-out .,$(SHIPPED)) lab
 PACKAGES    := $(MODULES:%=./%/...)
 PORTABLE    := $(SHIPPED:%=./%/...)
@@ -39,30 +39,30 @@ TREE        := ./internal/arch ./internal/docs ./internal/guarantees
 LAB         := ./lab/... ./internal/release
 STORES      := ./filelock ./redislock ./redislock/redlock ./zklock ./etcdlock ./pglock
 SINCE       ?= HEAD
-# Not with -race, which finds what goroutines of this process do to each other. A few hundred bubbles of
-# fake time crash the race detector of Go 1.26.8 now and then; the others compare scripts with a model,
+# Tests that run without -race. TestWireInMemory has a few hundred bubbles of fake time, which crash the race
+# detector of Go 1.26.8 now and then. The others would find no races: they compare scripts with a model,
 # show that a test without its protection fails, or repeat the suite on another deployment.
 NOT_RACED   := '^(TestWireInMemory|Test(Scripts|Queues)DoWhatNodeSays|TestDeployments)$$'
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
 
-# A clone's path is not part of what is built, so that all clones share the build cache. Make lint vets.
-# The compilers collect garbage less often, unless memory is short.
+# With -trimpath all clones share the build cache. go test does not vet, because make lint does. GOGC makes
+# the compilers collect garbage less often, until GOMEMLIMIT is reached.
 export GOFLAGS    := $(filter-out -trimpath -vet=off,$(shell go env GOFLAGS)) -trimpath -vet=off
 export GOGC       ?= 400
 export GOMEMLIMIT ?= 3GiB
-# Each PostgreSQL of a test starts from a copy of these files.
+# Each PostgreSQL server of a test starts with a copy of the files here.
 export PAWL_POSTGRES_FILES := $(CURDIR)/.work
 
 .PHONY: quick test check deps style lint platforms race race-servers lab schedules proof mutants bench chaos microbench soak fuzz tidy browser interop release release-check snapshot publish
 
-# Of the mutants it runs those in files that differ from SINCE.
+# quick runs the mutants in files that differ from SINCE.
 quick: deps style
 	go test -short $(CORE) $(TREE)
 	go test -short -run 'TestWire3?$$' $(STORES)
 	go test -timeout 10m ./internal/mutants -since $(SINCE)
 
-# Everything is compiled before the first server starts: a compiler beside an ensemble makes it late.
+# test compiles everything before the first server starts, because a compiler would slow an ensemble down.
 test: deps
 	go test -c -o /dev/null $(CORE) $(SERVERS) $(ENSEMBLES)
 	go test $(CORE)
@@ -74,7 +74,7 @@ check: lint race lab proof release-check
 race:
 	HISTORIES=2000 go test -race $$(go list $(CORE) | grep -v '/driver/drivertest$$')
 
-# Every request takes several times as long.
+# With -race every request takes several times as long.
 race-servers: deps
 	go test -race -c -o /dev/null $(SERVERS) $(ENSEMBLES)
 	go test -race -p 1 -timeout 30m $(ENSEMBLES)
@@ -83,14 +83,14 @@ race-servers: deps
 lab: deps schedules
 	go test -timeout 30m -p 1 $(LAB) $(TREE)
 
-# In a bubble of fake time mostly one goroutine runs at a time. TestSameSeedSameHistory shows that the
-# number of processors changes no history.
+# One processor is enough: in a bubble of fake time, mostly one goroutine runs at a time. TestSameSeedSameHistory
+# shows that the number of processors changes no history.
 schedules:
 	GOMAXPROCS=1 HISTORIES=100000 go test -count=1 -timeout 30m -run TestHistories ./internal/participant
 	GOMAXPROCS=1 SIM_SCHEDULES=20000 go test -count=1 -timeout 30m -run TestNothingForbiddenHappens ./lab/sim
 
-# The simulator's mutants compute, and would make the others late. Without a package name go test prints what
-# happens while it happens.
+# The simulator's mutants run first, because they keep the processors busy and would delay the others. The command
+# changes the folder because go test prints its output at once only if no package is named.
 mutants: deps
 	cd internal/mutants && go test -timeout 15m -parallel 3 -run TestSimulator
 	cd internal/mutants && go test -timeout 40m -skip TestSimulator
@@ -98,7 +98,7 @@ mutants: deps
 proof: deps
 	go run ./lab/proof -quick
 
-# The files of PostgreSQL are of the version that is installed now.
+# deps removes the kept files of PostgreSQL, because another version may be installed now.
 deps:
 	@./internal/deps.sh
 	@rm -rf .work/postgres-*

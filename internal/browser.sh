@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# browser.sh [FOLDER] runs the tests of the page of pawl serve in chromium, and leaves
-# pictures of it in FOLDER.
+# browser.sh [FOLDER] tests the page of pawl serve in chromium, and saves screenshots in
+# FOLDER.
 set -euo pipefail
 pictures=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# deps.sh installs through apt what the tests need and this machine lacks.
+# deps.sh uses apt to install the programs that the tests need and this machine lacks.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null || missing+=("${@:2}"); }
@@ -10,7 +10,7 @@ need redis-server redis-server
 need redis-cli redis-tools
 need etcd etcd-server
 need etcdctl etcd-client
-need strace strace # for a disk that hangs
+need strace strace # to simulate a disk that hangs
 need faketime faketime
 /usr/bin/python3 -c 'import redis' 2>/dev/null || missing+=(python3-redis)
 need java default-jre-headless
@@ -22,13 +22,13 @@ promtool=$(command -v promtool || true)
 [ ${#missing[@]} -eq 0 ] && [ -n "$promtool" ] && exit 0
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
 	apt-get update -qq
-	# The tests start a PostgreSQL of their own. The package would make one that runs
-	# for ever, and fail where it cannot be started.
+	# The tests start their own PostgreSQL servers. The package would also create and start
+	# one, and its installation would fail where that is not possible.
 	if [[ " ${missing[*]} " == *" postgresql "* && ! -e /etc/postgresql-common/createcluster.conf ]]; then
 		mkdir -p /etc/postgresql-common
 		echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
 	fi
-	# promtool is one program of a package that would start a server which runs for ever.
+	# promtool is in a package that would also start a server. So take only the program.
 	if [ -z "$promtool" ]; then
 		dir=$(mktemp -d)
 		(cd "$dir" && apt-get download -qq -o APT::Sandbox::User=root prometheus && dpkg-deb -x prometheus_*.deb .)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# interop.sh runs the tests with lock libraries of npm, and with Curator, which Debian has.
-# Needs node, npm, and java with its compiler.
+# interop.sh runs the tests with lock libraries from npm, and with Curator from Debian. It
+# needs node, npm, and java with its compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for program in node npm javac; do

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# tidy.sh [--check] MODULE... keeps go.mod and go.sum right, and with --check
-# only says which are not. Our own modules require one another at one version, which
-# only go.work may look for in this tree: each module is tidied on a copy of its
-# go.mod that finds the others here. Own modules have no lines in go.sum, as
-# nobody can know the sums of what is not published.
+# tidy.sh [--check] MODULE... runs go mod tidy on each module. With --check it changes
+# nothing, and fails if a go.mod or go.sum is not tidy. Our modules require one another at
+# a version that is not published, and only go.work says that the version is in this
+# tree. So tidy.sh works on a copy of go.mod that replaces the others by their folders.
+# go.sum has no lines for our own modules, because unpublished modules have no sums.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 top=$PWD check= next=

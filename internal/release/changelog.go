@@ -9,7 +9,7 @@ import (
 
 const unreleased = "## Unreleased\n"
 
-// closed returns the changelog with what was unreleased under a version.
+// closed returns the changelog with the unreleased section moved under a new version.
 func closed(text, version, date string) (string, error) {
 	before, after, ok := strings.Cut(text, unreleased)
 	if !ok {
@@ -24,7 +24,7 @@ func closed(text, version, date string) (string, error) {
 	return before + unreleased + "\n## " + version + " - " + date + "\n" + after, nil
 }
 
-// section returns what the changelog says of a version.
+// section returns the section of the changelog about a version.
 func section(text, version string) (string, error) {
 	_, after, ok := strings.Cut(text, "\n## "+version+" ")
 	if !ok {

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Made-up versions: the tree, and a tree whose contract of a store has grown.
+// Made-up versions: now is the tree, and next is the tree with one more name in package driver.
 const (
 	now  = "v0.91.0"
 	next = "v0.92.0"
 )
 
-// check publishes the tree twice, to a folder, and does with it what strangers do.
+// check publishes the tree to a folder at both versions, and uses the modules as strangers do.
 func check(root string, told io.Writer) error {
 	begin := time.Now()
 	t, err := load(root)
@@ -48,8 +48,8 @@ func check(root string, told io.Writer) error {
 	return err
 }
 
-// grown is the next version: driver exports one name more, and all others use it. A
-// module of this version that is built with an older driver fails.
+// grown returns the changes of the next version: package driver exports one more name, and
+// all other modules use it. So a module of that version does not compile with an older driver.
 func (t *tree) grown() change {
 	const name = "zz_release_check.go"
 	c := change{}
@@ -64,7 +64,7 @@ func (t *tree) grown() change {
 	return c
 }
 
-// A step is something that a stranger does, in an empty folder of its own.
+// A step is something that a stranger does in an empty folder.
 type step struct {
 	name string
 	do   func(in *folder) error
@@ -83,14 +83,14 @@ func (t *tree) steps() (steps []step) {
 		}
 		add("GOWORK=off in "+m.dir, func(in *folder) error { return t.withoutWorkspace(in, m) })
 		for _, p := range m.packages {
-			// The command is what people install. Others are examples.
+			// People install the command. Other main packages are examples.
 			if p.name == "main" && p.path == m.path {
 				add("go install "+p.path, func(in *folder) error { return t.install(in, m) })
 			}
 		}
 	}
 	for i, a := range libraries {
-		// In a ring, so that each is once the older and once the newer one.
+		// Each library is once the older and once the newer module.
 		b := libraries[(i+1)%len(libraries)]
 		if a.path != t.path && a.path != b.path {
 			add("mixed: old "+a.path+", new "+b.path, func(in *folder) error { return t.mixed(in, a, b) })
@@ -99,8 +99,8 @@ func (t *tree) steps() (steps []step) {
 	return steps
 }
 
-// alone gets one module and finds exactly the others that it was published with;
-// then the next version, which brings theirs.
+// alone gets one module at both versions in turn. It checks that go get brings all our
+// modules at the same version.
 func (t *tree) alone(in *folder, m module) error {
 	if err := in.program(m); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (t *tree) mixed(in *folder, older, newer module) error {
 	return err
 }
 
-// install installs a command at both versions, and asks it for its version.
+// install installs a command at both versions, and checks what "version" prints.
 func (t *tree) install(in *folder, m module) error {
 	for _, query := range []string{now, "latest"} {
 		if _, err := in.goes("install", "-ldflags=-s -w", m.path+"@"+query); err != nil {
@@ -156,8 +156,9 @@ func (t *tree) install(in *folder, m module) error {
 	return nil
 }
 
-// withoutWorkspace builds a module of the tree with what its go.mod says alone. It has
-// no sums of our modules: -mod=mod adds them, and must not have to add requirements.
+// withoutWorkspace builds a module of the tree without go.work, from its go.mod alone.
+// The tree's go.sum has no sums of our own modules, so the build needs -mod=mod to add
+// them. The build must not change go.mod.
 func (t *tree) withoutWorkspace(in *folder, m module) error {
 	files, err := t.contents(m, now, nil)
 	if err != nil {
@@ -178,7 +179,7 @@ func (t *tree) withoutWorkspace(in *folder, m module) error {
 	return err
 }
 
-// all does all steps, two at a time: each is a row of commands that wait.
+// all does all steps, two at a time, because the commands in a step wait a lot.
 func (s *stranger) all(steps []step, told io.Writer) error {
 	var (
 		wg     sync.WaitGroup

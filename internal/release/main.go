@@ -4,8 +4,8 @@
 //
 //	go run ./internal/release check            publish to a folder, and use it as a stranger would
 //	go run ./internal/release make v0.1.0      commit and tag; nothing is pushed
-//	go run ./internal/release notes v0.1.0     what CHANGELOG.md says of a version
-//	go run ./internal/release sbom BINARY FILE the modules that it was built from, as CycloneDX
+//	go run ./internal/release notes v0.1.0     print the section of CHANGELOG.md about a version
+//	go run ./internal/release sbom BINARY FILE list the modules in a binary, as CycloneDX
 package main
 
 import (

@@ -16,7 +16,7 @@ import (
 
 var semver = regexp.MustCompile(`^v[01]\.\d+\.\d+(-[0-9a-z.]+)?$`)
 
-// release commits a version, and tags it for every module that can be published. It pushes nothing.
+// release commits a version, and tags it for every published module. It pushes nothing.
 func release(root, version string) error {
 	if !semver.MatchString(version) {
 		return fmt.Errorf("%q is no version like v0.1.0; from v2 on the paths of the modules must change", version)
@@ -34,7 +34,7 @@ func release(root, version string) error {
 	if err := t.prepare(version); err != nil {
 		return err
 	}
-	// The files are other than those that were tested: their versions are.
+	// prepare has changed the versions in the files, so they have to be checked again.
 	if err := t.shows("make", "tidy", "release-check"); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func release(root, version string) error {
 	return nil
 }
 
-// ready says why this tree cannot be released, before anything is changed.
+// ready returns an error if this tree cannot be released. release calls it before it changes anything.
 func (t *tree) ready(version string) error {
 	if changed, err := output(t.root, "git", "status", "--porcelain"); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (t *tree) prepare(version string) error {
 	})
 }
 
-// shows runs a command and shows what it prints.
+// shows runs a command and shows its output.
 func (t *tree) shows(name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.root, os.Stdout, os.Stderr
@@ -109,7 +109,7 @@ func rewrite(name string, edit func(string) (string, error)) error {
 	return os.WriteFile(name, []byte(text), 0o644)
 }
 
-// tags returns the tags of a version: one for each module, with its folder before it.
+// tags returns the tags of a version: for each module, its folder and the version.
 func (t *tree) tags(version string) (tags []string) {
 	for _, m := range t.modules {
 		tags = append(tags, path.Join(m.dir, version))

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// A change is a text for each of some files, which are new or other than in the tree.
+// A change has the new text of each file that it adds to the tree or changes, by path.
 type change map[string]string
 
-// publish adds the tree, changed, to the module proxy in a folder. All of our
-// modules are published together and require each other at this version.
+// publish adds the tree with a change to the module proxy in a folder. It publishes
+// all our modules at the same version, and they require each other at that version.
 func (t *tree) publish(proxy, version string, changed change) error {
 	for _, m := range t.modules {
 		if err := t.publishModule(m, proxy, version, changed); err != nil {
@@ -61,7 +61,7 @@ func (t *tree) contents(m module, version string, changed change) (map[string]st
 		name := filepath.Join(t.root, filepath.FromSlash(f))
 		st, err := os.Lstat(name)
 		if os.IsNotExist(err) || err == nil && !st.Mode().IsRegular() {
-			continue // deleted and not yet committed, or a link, which no module can have
+			continue // deleted and not yet committed, or a link, which modules cannot contain
 		}
 		text, err := os.ReadFile(name)
 		if err != nil {

@@ -14,8 +14,8 @@ var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```")
 
 func hasReadme(t *tree) bool { return exists(filepath.Join(t.root, "README.md")) }
 
-// readme does what README says, from an empty folder: go mod init, go get, and vet of its program.
-// A test of the command runs the program, on a Redis.
+// readme follows README.md in an empty folder: go mod init, go get, and go vet for its programs. A
+// test of the command runs the program with a Redis server.
 func (t *tree) readme(in *folder) error {
 	text, err := os.ReadFile(filepath.Join(t.root, "README.md"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// The part of CycloneDX that a list of Go modules needs.
+// These types are the part of CycloneDX that a list of Go modules needs.
 type (
 	bom struct {
 		Format     string      `json:"bomFormat"`
@@ -42,7 +42,7 @@ func writeSBOM(binary, file string) error {
 	return f.Close()
 }
 
-// sbom writes what a binary says that it was built from.
+// sbom writes the list of modules in a binary's build information.
 func sbom(binary string, w io.Writer) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -53,7 +53,7 @@ func sbom(binary string, w io.Writer) error {
 	b.Components = []component{part("library", "std", info.GoVersion)}
 	for _, m := range info.Deps {
 		if m.Replace != nil && m.Replace.Version != "" {
-			m = m.Replace // a module instead of another one; our own are replaced by this tree
+			m = m.Replace // list the replacement; our own modules are replaced by folders, which have no version
 		}
 		b.Components = append(b.Components, part("library", m.Path, m.Version))
 	}

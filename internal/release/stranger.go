@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A stranger has Go, what is published, and nothing of this tree.
+// A stranger is a user who has Go and the published modules, but not this tree.
 type stranger struct {
 	dir, proxy string
 	env        []string
@@ -19,9 +19,9 @@ type stranger struct {
 
 func newStranger(t *tree, dir string) (*stranger, error) {
 	s := &stranger{dir: dir, proxy: filepath.Join(dir, "proxy")}
-	// Modules of others come from where the tree's own build has them from, and what
-	// it has in its cache is not fetched again. With "|" a proxy that refuses to speak
-	// of a module, instead of not knowing it, does not end the search.
+	// Modules of others come from the module cache of this machine, or from its usual proxies. With "|"
+	// between proxies, the go command asks the next proxy after any error, and not only after
+	// "not found": some proxies refuse modules that they do not have.
 	text, err := output(t.root, "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func newStranger(t *tree, dir string) (*stranger, error) {
 	s.env = append(s.env,
 		"GOPROXY="+fileURL(s.proxy)+"|"+fileURL(filepath.Join(cache, "cache", "download"))+"|"+proxies,
 		"GOMODCACHE="+filepath.Join(dir, "modules"),
-		// With -trimpath the build cache does not care that the modules lie elsewhere each time.
+		// The modules are in another folder each time. With -trimpath the build cache works all the same.
 		"GOFLAGS=-modcacherw -trimpath -buildvcs=false",
 		"GOWORK=off", "GOSUMDB=off", "GONOSUMDB=*", "GONOSUMCHECK=1", "CGO_ENABLED=0",
 	)
@@ -47,7 +47,7 @@ func fileURL(dir string) string {
 	return "file://" + filepath.ToSlash(dir)
 }
 
-// folder is where one step is done.
+// folder is where a stranger does one step.
 type folder struct {
 	*stranger
 	dir string
@@ -61,7 +61,7 @@ func (f *folder) write(name, text string) error {
 	return os.WriteFile(name, []byte(text), 0o644)
 }
 
-// program makes a module that imports every package of some of our modules.
+// program makes a module that imports every importable package of the given modules.
 func (f *folder) program(modules ...module) error {
 	var b strings.Builder
 	b.WriteString("package program\n\nimport (\n")
@@ -97,7 +97,7 @@ func (f *folder) runs(name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// chosen returns the versions of our modules that a program is built with.
+// chosen returns the versions of our modules with which a program is built, by path.
 func (f *folder) chosen(t *tree) (map[string]string, error) {
 	text, err := f.goes("list", "-m", "all")
 	if err != nil {

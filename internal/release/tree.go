@@ -14,19 +14,19 @@ import (
 	"strings"
 )
 
-// unpublished modules are for the work on this tree only.
+// unpublished are the modules that are only for work on this tree.
 var unpublished = []string{"lab"}
 
-// tree is what can be published.
+// tree has the modules that can be published.
 type tree struct {
 	root    string
-	path    string // of the root module, with which the others begin
+	path    string // the path of the root module; the paths of the others begin with it
 	modules []module
 }
 
 type module struct {
-	path, dir string   // dir is "." or as redislock
-	files     []string // from the root of the tree
+	path, dir string   // dir is ".", or a folder such as "redislock"
+	files     []string // paths from the root of the tree
 	packages  []pack
 }
 
@@ -34,12 +34,12 @@ type pack struct {
 	path, dir, name string // dir from the root of the tree
 }
 
-// importable says whether a program of others can import it.
+// importable reports whether a program outside this tree can import p.
 func (p pack) importable() bool {
 	return p.name != "main" && !strings.Contains(p.path+"/", "/internal/")
 }
 
-// load reads the tree below root: what git knows, and what is new and not ignored.
+// load reads the tree below root: the files in git, and new files that git does not ignore.
 func load(root string) (*tree, error) {
 	t := &tree{root: root}
 	var work struct{ Use []struct{ DiskPath string } }
@@ -82,7 +82,7 @@ func load(root string) (*tree, error) {
 	return t, nil
 }
 
-// split gives each file to the innermost module around it.
+// split returns the files of each module: a file belongs to the innermost module around it.
 func split(files, dirs []string) map[string][]string {
 	in := map[string][]string{}
 	for _, f := range files {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Count prints how large the project is: lines of code, words, and functions that branch
-// too often. A line counts if it has a token that is no comment.
+// Count prints how large the project is: lines of code, words of documentation, and functions
+// with too many branches. A line counts if it has a token other than a comment.
 //
 //	go run ./lab/count
 package main
@@ -20,16 +20,16 @@ import (
 	"strings"
 )
 
-// stores are the folders of a store's own code; what is not named with another store belongs to it.
+// stores are the folders of the stores. A file belongs to the first store whose folder contains it.
 var stores = []string{"memlock", "filelock", "pglock", "etcdlock", "zklock", "redislock/redlock", "redislock"}
 
-// notProduct are folders that prove the product or test it.
+// notProduct are the folders with tests, proofs, tools and examples.
 var notProduct = []string{"lab/", "driver/drivertest/", "internal/", "redislock/examples/"}
 
-// product are exceptions from notProduct.
+// product are the folders below notProduct that belong to the product.
 var product = []string{"internal/client/", "internal/line/", "internal/nodewire/", "internal/participant/", "internal/schedule/", "internal/trust/"}
 
-// examples of stores are no part of the product, though they sit beside what runs them.
+// examples are the folders below product with example stores, which do not belong to the product.
 var examples = []string{"internal/participant/queuestore/", "internal/participant/tablestore/"}
 
 const tooComplex = 15
@@ -64,7 +64,7 @@ func count(root string) (*counts, error) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(root, file))
-		if os.IsNotExist(err) { // deleted, and not committed yet
+		if os.IsNotExist(err) { // deleted and not yet committed
 			continue
 		}
 		if err != nil {
@@ -107,7 +107,7 @@ func isProduct(file string) bool {
 	return !strings.HasSuffix(file, "_test.go") && !slices.ContainsFunc(examples, has) && (slices.ContainsFunc(product, has) || !slices.ContainsFunc(notProduct, has))
 }
 
-// codeLines counts the lines of Go that have a token.
+// codeLines counts the lines of Go that have a token other than a comment.
 func codeLines(text []byte) int {
 	var s scanner.Scanner
 	files := token.NewFileSet()
@@ -123,13 +123,13 @@ func codeLines(text []byte) int {
 			continue
 		}
 		first := f.Line(pos)
-		for i := range strings.Count(lit, "\n") + 1 { // a string of several lines
+		for i := range strings.Count(lit, "\n") + 1 { // a string may have several lines
 			lines[first+i] = true
 		}
 	}
 }
 
-// commentedLines counts the lines of Lua or SQL that are not empty and not a comment.
+// commentedLines counts the lines of Lua or SQL that are neither empty nor comments.
 func commentedLines(text []byte) (n int) {
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
@@ -139,8 +139,8 @@ func commentedLines(text []byte) (n int) {
 	return n
 }
 
-// addComplex notes the functions whose cyclomatic complexity is over tooComplex: one, and one more
-// for each branch and each && and ||.
+// addComplex notes the functions whose cyclomatic complexity is greater than tooComplex. The complexity
+// is 1, plus 1 for each branch and for each && and ||.
 func (c *counts) addComplex(file string, text []byte) error {
 	f, err := parser.ParseFile(token.NewFileSet(), file, text, 0)
 	if err != nil {

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Cutoff shows what a holder of a lock sees when its connection to Redis is cut: its
+// Cutoff cuts the connection between a holder and Redis, and shows that the holder's
 // context ends before the next holder starts.
 //
 //	go run ./lab/cutoff
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// seen says when what happened, since the program began.
+// seen says when the holder's context ended, and when the next holder got the lock, both since the clients were opened.
 type seen struct{ ended, granted time.Duration }
 
 func run(ctx context.Context, w io.Writer) (seen, error) {
@@ -50,7 +50,7 @@ func run(ctx context.Context, w io.Writer) (seen, error) {
 		return seen{}, err
 	}
 	defer wire.Close()
-	// The server is new, so that nobody can hold anything there.
+	// assume_new skips the quarantine: the server is new, so nobody can hold a lease there.
 	alice, err := redislock.Open(ctx, "redis://"+wire.Addr()+"?assume_new=true", &redislock.Options{Options: pawl.Options{TTL: ttl}})
 	if err != nil {
 		return seen{}, err

@@ -13,10 +13,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// never is when an operation returns whose answer was lost, or that nobody saw.
+// never is the time of return for an operation whose answer was lost, or whose end nobody saw.
 const never = math.MaxInt64
 
-// model is what porcupine needs. States are compared by ==.
+// model describes the store to porcupine, which compares states by ==.
 var model = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(s, o, _ any) (bool, any) {
@@ -25,12 +25,12 @@ var model = porcupine.Model{
 	},
 }
 
-// check returns nil if there is an order of ops, each at one moment between its
-// call and its return, that the model allows. If that is not found out within patience,
-// it is an error too.
+// check returns nil if the model allows some order of ops in which each operation takes
+// effect at one moment between its call and its return. If the search takes longer than
+// patience, check returns an error.
 //
-// Tokens say which order that of the grants must be, if the store has any: the one
-// in which they were given out. So few orders are left to be searched.
+// If the store has tokens, the order of the tokens is the order of the grants. That leaves few
+// orders to search.
 func check(ops []operation, fencing bool, patience time.Duration) error {
 	var tokens []uint64
 	for _, o := range ops {
@@ -56,8 +56,8 @@ func check(ops []operation, fencing bool, patience time.Duration) error {
 	return fmt.Errorf("the history is not linearizable:\n%s", explain(history, patience))
 }
 
-// explain shows how far an order can be found, what is known then, and what cannot
-// follow.
+// explain shows the end of the longest order that porcupine found, the state after it, and
+// the operations that cannot follow.
 func explain(history []porcupine.Operation, patience time.Duration) string {
 	_, info := porcupine.CheckOperationsVerbose(model, history, patience)
 	var best []porcupine.Operation

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package linear checks that what clients of a store see could have happened one after
-// the other. It records real runs of package pawl on the store, with leases of all
-// kinds that it has, and has porcupine look for an order of what they did in which each
-// call takes effect at one moment between its beginning and its end, and which the
-// contract of package driver allows (Herlihy and Wing, Linearizability, 1990).
+// Package linear checks that the histories of a store are linearizable (Herlihy and Wing,
+// Linearizability, 1990). It records what clients of package pawl do with a store, with leases
+// of all kinds that the store supports. Then porcupine searches for an order of the calls that
+// the contract of package driver allows, and in which each call takes effect at one moment
+// between its beginning and its end.
 //
-// In one run nothing fails. In another, clients are cut off, requests and answers are
+// In one run nothing fails. In a second, clients are cut off, requests and answers are
 // lost or late, and leases expire. In a third, the server restarts, if the harness can
-// do that and the store is back in a few seconds. Each name is checked by itself.
+// do that and the store grants again within a few seconds. Each name is checked by itself.
 //
-// It checks that only leases that fit hold a name together; that tokens grow in the
-// order of the grants; that a lease is held for as long as its holder trusts it, unless
-// it was broken, and never again after its end; that a caller is refused only because
-// of a holder, if no other call is under way; and that nothing is left at the end. It
-// does not check the order in which waiters are served; the suite of package wiretest
-// does.
+// The package checks the following:
 //
-// LINEAR_OPERATIONS is about how many calls to make in each run: 10,000 where nothing
-// fails unless set.
+//   - Leases hold a name together only if their kinds allow it.
+//   - Tokens grow in the order of the grants.
+//   - A lease is held for as long as its holder trusts it, unless it is broken, and is never
+//     held again after its end.
+//   - If no other call is under way, a caller is refused only because somebody holds the name.
+//   - At the end, no lease is left.
+//
+// It does not check the order in which waiters are served. The suite of package wiretest
+// does that.
+//
+// LINEAR_OPERATIONS sets about how many calls the run without faults makes; the default is
+// 10,000. The other runs make a quarter of that.
 package linear
 
 import (
@@ -39,21 +44,21 @@ import (
 )
 
 const (
-	perName = 400 // calls; there are less than twice as many operations
+	perName = 400 // calls on each name; each makes less than two operations
 	clients = 3
 	workers = 5 // for each name
 
-	// patience is how long the search may take for one name, and for how long no call
-	// at all may end.
+	// patience is how long the search for one name may take. If no call ends for so long, the
+	// run has failed.
 	patience = time.Minute
 
-	// restartable is how long a store may refuse to grant after a restart, so that
-	// there is a run with one.
+	// restartable is the longest quarantine after a restart with which Run includes the run
+	// with a restart.
 	restartable = 5 * time.Second
 )
 
-// Run records runs on the store of h, and checks them. Of h it uses Start, TTL, Slack,
-// Recovery, and of Store all but Crash.
+// Run records and checks runs on the store of h. It uses the fields Start, TTL, Slack and
+// Recovery of h, and all fields of the service except Crash.
 func Run(t *testing.T, h wiretest.Harness) {
 	if h.TTL == 0 {
 		h.TTL = time.Second
@@ -91,7 +96,7 @@ func Run(t *testing.T, h wiretest.Harness) {
 	})
 }
 
-// run is one run.
+// run is one run with its clients and histories.
 type run struct {
 	t       testing.TB
 	h       wiretest.Harness
@@ -105,7 +110,7 @@ type run struct {
 	ttl       time.Duration
 	inspector bool
 	recalls   bool
-	// downgrades: an exclusive lease can become a shared one.
+	// downgrades is set if an exclusive lease can become a shared one.
 	downgrades bool
 
 	clock  clock
@@ -113,7 +118,7 @@ type run struct {
 	failed atomic.Int64 // attempts without an answer
 }
 
-// start opens the clients.
+// start starts the service and opens the clients.
 func start(t testing.TB, h wiretest.Harness) *run {
 	r := &run{t: t, h: h, service: h.Start(t), ttl: h.TTL}
 	for i := range clients {
@@ -135,8 +140,8 @@ func start(t testing.TB, h wiretest.Harness) *run {
 	return r
 }
 
-// kinds returns what is asked for on the i-th name: exclusive leases only, or one or
-// all of the other kinds besides, as far as the store has them.
+// kinds returns the kinds of leases for the i-th name: exclusive alone, or with shared, with
+// slots, or with both, as far as the store supports them.
 func (r *run) kinds(i int) []kind {
 	all := []kind{exclusive}
 	if r.sure.Shared && i%4 != 0 && i%4 != 2 {
@@ -148,13 +153,13 @@ func (r *run) kinds(i int) []kind {
 	return all
 }
 
-// record has workers make about so many calls. Beside them, trouble makes trouble; they
-// stop when it has ended.
+// record lets workers make about as many calls as calls says. If trouble is not nil, it runs
+// beside them, and they stop when it returns.
 func (r *run) record(calls int, trouble func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for i := range max(1, calls/perName) {
-		kept := r.recalls && i%2 == 1 // what is kept can be broken after its holder has released it
+		kept := r.recalls && i%2 == 1 // breaking a kept lease can succeed after its holder has released it, so the names with kept leases have no breaks
 		r.names = append(r.names, &history{
 			name: fmt.Sprintf("linear-%d-%d", time.Now().UnixNano(), i), kinds: r.kinds(i), waited: i%8 >= 3, broken: i%3 > 0 && !kept, kept: kept, left: perName,
 		})
@@ -168,7 +173,7 @@ func (r *run) record(calls int, trouble func(context.Context)) {
 	}
 	if trouble != nil {
 		trouble(ctx)
-		cancel() // a caller may still wait for a holder that is gone
+		cancel() // a caller may still wait for a holder that has been cut off
 	} else {
 		ended := make(chan struct{})
 		go func() { all.Wait(); close(ended) }()
@@ -179,8 +184,8 @@ func (r *run) record(calls int, trouble func(context.Context)) {
 	r.finish()
 }
 
-// watch returns when all calls have ended, or when none has ended for a while. It does
-// not limit the time of all calls together, as the machine may be busy.
+// watch returns when all calls have ended, or fails the test if no call has ended for patience. It
+// sets no limit for all calls together, because the machine may be busy.
 func (r *run) watch(ended <-chan struct{}) {
 	for last := int64(-1); ; {
 		select {
@@ -197,7 +202,7 @@ func (r *run) watch(ended <-chan struct{}) {
 	}
 }
 
-// finish checks that nothing is left: every name can be had by one.
+// finish checks that no lease is left: every name can be acquired.
 func (r *run) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*r.ttl+r.h.Recovery+20*time.Second)
 	defer cancel()
@@ -217,10 +222,9 @@ func (r *run) finish() {
 	all.Wait()
 }
 
-// halfBroken reports whether a break that began before the release of g had ended may
-// be the reason why the store no longer had it. Where requests have no order, some
-// nodes carry out the break and others the release, so that each of the two may find
-// the lease gone.
+// halfBroken reports whether a break may be the reason why the store no longer had g: the
+// break began before the release of g returned. On a store whose requests have no order, some nodes
+// carry out the break first and others the release, so both may find the lease gone.
 func (r *run) halfBroken(g *held) bool {
 	return !r.sure.FIFO && slices.ContainsFunc(g.misses, func(b span) bool { return b.call < g.over })
 }

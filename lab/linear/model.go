@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// kind is what is asked for: an exclusive lease, a shared one, or one of so many
-// slots.
+// kind is the kind of a lease: exclusive, shared, or one of k slots, if k is positive.
 type kind int
 
 const (
@@ -27,19 +26,19 @@ func (k kind) String() string {
 	return fmt.Sprintf("one of %d slots", int(k))
 }
 
-// action is what an operation has done, as its answer has it.
+// action is what an operation did, according to its answer.
 type action int
 
 const (
-	granted    action = iota // somebody was given a lease
-	refused                  // nobody was: others hold the name
-	otherSlots               // nobody was: slots of another number are held
-	released                 // the lease was held until its holder gave it back
-	trusted                  // the lease was held: its holder looked, or extended it
+	granted    action = iota // the store granted a lease
+	refused                  // the store granted no lease: others hold the name
+	otherSlots               // the store granted no lease: slots of another number are held
+	released                 // the lease was held until its holder released it
+	trusted                  // the lease was held: its holder looked at it, or extended it
 	downgraded               // the lease was held until heir, a shared one, was granted in its place
 	broke                    // the lease was held until somebody broke it
-	missed                   // the lease was not held: it could not be broken
-	mayEnd                   // from then on the lease may end unseen, or may have ended
+	missed                   // the lease was not held when somebody tried to break it
+	mayEnd                   // the lease may have ended, or may end at any later moment
 )
 
 func (a action) String() string {
@@ -47,20 +46,20 @@ func (a action) String() string {
 		"not there to be broken", "may end"}[a]
 }
 
-// operation is one step of a history of one name. It has happened, all at once, at
-// some moment between call and ret.
+// operation is a step in the history of a name. It takes effect at one moment between
+// call and ret.
 type operation struct {
 	do     action
-	lease  int    // number of the lease that it is about
-	heir   int    // with downgraded: that of the lease in its place
-	kind   kind   // what was asked for
-	held   kind   // with otherSlots: those that are held
-	token  uint64 // of what was granted
+	lease  int    // number of the lease
+	heir   int    // downgraded: number of the shared lease
+	kind   kind   // the kind that the caller asked for
+	held   kind   // otherSlots: the kind that is held
+	token  uint64 // token of the granted lease
 	worker int
 	call   int64
 	ret    int64
 
-	rank int // of the token among those of all grants, from 0; -1 if the store has none
+	rank int // position of the token among all tokens, from 0; -1 if the store has no tokens
 }
 
 func (o operation) String() string {
@@ -81,15 +80,16 @@ func (o operation) String() string {
 	return s + fmt.Sprintf("#%d %v", o.lease, o.do)
 }
 
-// state is that of one name. It is comparable.
+// state is the state of a name. It is comparable.
 //
-// What may end does not end in the state until it must: so there is no search for the
-// moment, which would take time exponential in the number of such leases.
+// A lease that may end stays in loose until an operation shows that it has ended. So porcupine
+// need not search for the moment of its end, which would take time exponential in the number
+// of such leases.
 type state struct {
-	grants int    // so far, if the store has tokens
-	kind   kind   // of those who hold it
-	firm   string // the numbers of the leases that hold it, one rune each, sorted
-	loose  string // of those that hold it, or have ended
+	grants int    // number of grants so far, if the store has tokens
+	kind   kind   // kind of the leases that hold the name
+	firm   string // numbers of the leases that hold the name, one rune each, sorted
+	loose  string // the same for leases that hold the name or have ended
 }
 
 func (s state) String() string {
@@ -101,8 +101,8 @@ func (s state) String() string {
 
 func (s state) has(lease int) bool { return strings.ContainsRune(s.firm+s.loose, rune(lease)) }
 
-// admits reports whether a lease of kind k may begin while the leases in holders hold
-// the name.
+// admits reports whether the store may grant a lease of kind k while the leases in holders
+// hold the name.
 func (s state) admits(k kind, holders string) bool {
 	switch {
 	case holders == "":
@@ -113,8 +113,8 @@ func (s state) admits(k kind, holders string) bool {
 	return k == shared || len([]rune(holders)) < int(k)
 }
 
-// step returns whether o may happen in s, and the state after it. It is the whole
-// contract of package driver for one name, except for times and the order of waiters.
+// step reports whether o may happen in s, and returns the state after it. It is the contract
+// of package driver for one name, without times and the order of waiters.
 func (s state) step(o operation) (bool, state) {
 	switch o.do {
 	case granted:
@@ -141,15 +141,16 @@ func (s state) step(o operation) (bool, state) {
 		s.kind, s.loose = k, insert(s.loose, o.lease)
 		return true, s
 	}
-	// Downgraded.
+	// o.do is downgraded.
 	if !s.has(o.lease) || s.kind != exclusive {
 		return false, s
 	}
 	return s.without(o.lease).step(operation{do: granted, lease: o.heir, kind: shared, rank: o.rank})
 }
 
-// with returns s with the lease that o grants. Leases that cannot be held beside it
-// have ended. Of slots, it is not known which.
+// with returns s with the lease that o grants. Loose leases of another kind must have ended, and
+// also all loose leases if the kind is exclusive. Among slots, the model cannot know which loose leases
+// have ended, so they stay.
 func (s state) with(o operation) state {
 	if o.rank >= 0 {
 		s.grants++
@@ -165,7 +166,7 @@ func (s state) without(lease int) state {
 	s.firm = strings.ReplaceAll(s.firm, string(rune(lease)), "")
 	s.loose = strings.ReplaceAll(s.loose, string(rune(lease)), "")
 	if s.firm+s.loose == "" {
-		s.kind = exclusive // so that there is one free state
+		s.kind = exclusive // so that all free states are equal
 	}
 	return s
 }

@@ -12,48 +12,48 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// clock counts instead of measuring: each stamp is larger than all that were taken
-// before it, by whomever, so that no two are the same.
+// clock is a counter that serves as a clock: each call of now, in any goroutine, returns a greater
+// number than the calls before it. So no two instants are equal.
 type clock struct{ atomic.Int64 }
 
 func (c *clock) now() int64 { return c.Add(1) }
 
-// span is the time of one call.
+// span is the time between the begin and the return of a call.
 type span struct{ call, ret int64 }
 
 func (s span) overlaps(o span) bool { return s.call <= o.ret && o.call <= s.ret }
 
-// held is a lease and what is known of it.
+// held is a lease with what the history knows about it.
 type held struct {
 	*pawl.Lease
 	n      int  // its number in the history
-	kind   kind // as it was granted
+	kind   kind // the kind that was granted
 	worker int
-	seen   span // when it was last seen to be held
-	over   int64
-	lost   bool   // other than by a break
+	seen   span   // the last look that found the lease held
+	over   int64  // when the release returned
+	lost   bool   // it ended early, and not because of a break
 	early  bool   // the store ended it while its holder could trust it
-	breaks []span // calls that have ended it, or may have
-	misses []span // calls to break it that found that it is over
+	breaks []span // calls that broke it, or may have broken it
+	misses []span // calls to break it that found it ended
 }
 
-// history is what happened to one name.
+// history is the history of a name.
 type history struct {
 	name   string
 	kinds  []kind
-	waited bool // some wait for it, and some of them give up
-	broken bool // leases are broken
-	kept   bool // leases are kept when nobody uses them
+	waited bool // some callers wait for it, and some of them give up
+	broken bool // workers break leases
+	kept   bool // clients keep released leases
 
 	mu    sync.Mutex
-	doubt bool // an attempt has failed
+	doubt bool // the outcome of an attempt is unknown
 	left  int  // calls that may still be made
 	ops   []operation
 	known []*held
-	tries []span // all attempts, whatever has become of them
+	tries []span // all attempts to acquire, with any outcome
 }
 
-// begin asks for leave to make one more call.
+// begin reports whether one more call may be made, and counts it.
 func (h *history) begin() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,8 +68,8 @@ func (h *history) add(at span, o operation) {
 	h.ops = append(h.ops, o)
 }
 
-// attempt notes that a call of Acquire or TryAcquire has returned, and returns the
-// lease, if there is one.
+// attempt notes that a call of Acquire or TryAcquire has returned. It returns the lease, or
+// nil.
 func (h *history) attempt(at span, worker int, k kind, l *pawl.Lease, err error) *held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,14 +88,14 @@ func (h *history) attempt(at span, worker int, k kind, l *pawl.Lease, err error)
 	case errors.Is(err, pawl.ErrHeld):
 		o.do = refused
 	default:
-		h.doubt = true // what it has left is undone, and no lease came of it, but it may keep others out
+		h.doubt = true // the attempt got no lease, but until its traces are removed it may keep others out
 		return nil
 	}
 	h.ops = append(h.ops, o)
 	return nil
 }
 
-// downgraded notes that l was granted in place of g, and returns it.
+// downgraded notes that l was granted in place of g, and returns l.
 func (h *history) downgraded(at span, g *held, l *pawl.Lease) *held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,15 +106,15 @@ func (h *history) downgraded(at span, g *held, l *pawl.Lease) *held {
 	return n
 }
 
-// conditions are those of a run, by which operations mean more or less.
+// conditions are the conditions of a run. They decide how much an operation proves.
 type conditions struct {
 	sure      driver.Guarantees
-	calm      bool // nothing failed: nothing is left of attempts that were refused
-	restarted bool // the store was
+	calm      bool // nothing failed, so refused attempts left no traces
+	restarted bool // the store was restarted
 }
 
-// operations returns the history as the model sees it, without operations that say
-// nothing.
+// operations returns the history for the model. It leaves out operations that prove nothing under
+// the conditions c.
 func (h *history) operations(c conditions) []operation {
 	back := make(map[int]span) // when leases were released
 	for _, o := range h.ops {
@@ -126,15 +126,16 @@ func (h *history) operations(c conditions) []operation {
 	for _, o := range h.ops {
 		switch o.do {
 		case refused, otherSlots:
-			// A call that runs at the same time, waits, or has given up may be the
-			// reason. So may a client that keeps a lease and is slow to give it back.
+			// The reason for a refusal may be another call that runs, waits, or has given
+			// up, or a client that keeps a lease and is slow to release it.
 			if !c.calm || !c.sure.FIFO || h.waited || h.kept || h.doubt || !h.alone(o) {
 				continue
 			}
 		case released, broke, missed:
-			// Where requests have no order, some nodes carry out the break and others
-			// the release, or another break: both have ended the lease. And a request that is repeated
-			// because its answer was lost finds only that the lease is over.
+			// On a store whose requests have no order, some nodes carry out the break and
+			// others the release or another break; then both calls ended the lease. And a
+			// client that repeats a request because its answer was lost only learns that the
+			// lease has ended.
 			at, ok := back[o.lease]
 			both := o.do == broke && !c.sure.FIFO && (ok && at.overlaps(span{o.call, o.ret}) || h.brokenTwice(o))
 			if both || !c.calm {
@@ -146,7 +147,7 @@ func (h *history) operations(c conditions) []operation {
 	for _, g := range h.known {
 		o := operation{do: trusted, lease: g.n, worker: g.worker, call: g.seen.call, ret: g.seen.ret}
 		broken := func(b span) bool { return b.call < g.seen.ret }
-		if !slices.ContainsFunc(g.breaks, broken) { // else its holder trusts it until it learns of the break
+		if !slices.ContainsFunc(g.breaks, broken) { // a holder trusts a broken lease until it learns of the break
 			ops = append(ops, o)
 		}
 		if g.lost {
@@ -168,8 +169,8 @@ func (h *history) brokenTwice(o operation) bool {
 	return n > 1
 }
 
-// alone reports whether a call that was refused was the only one to ask, and no lease
-// was broken whose holder, perhaps in the same client, did not know that yet.
+// alone reports whether a refused call was the only attempt at that time, and no broken lease was
+// still in the hands of a holder, perhaps in the same client, that had not learned of the break.
 func (h *history) alone(o operation) bool {
 	at, n := span{o.call, o.ret}, 0
 	for _, t := range h.tries {

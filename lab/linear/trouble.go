@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// breakLinks cuts clients off, one at a time and for longer than they may trust their
-// leases, and has requests and answers be lost or late.
+// breakLinks cuts off one client at a time, for longer than the client may trust its leases.
+// Meanwhile another client's requests and answers are lost or late.
 func (r *run) breakLinks(ctx context.Context) {
 	for i := range 2 * clients {
 		s, link := r.stores[i%clients], r.links[i%clients]
@@ -36,7 +36,7 @@ func (r *run) breakLinks(ctx context.Context) {
 	}
 }
 
-// restart restarts the store once, in the middle.
+// restart restarts the store once, in the middle of the run.
 func (r *run) restart(ctx context.Context) {
 	pause(ctx, r.ttl)
 	r.restarted = true

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// work makes calls on one name until as many as the history wants have been made.
+// work makes calls on a name until the history has enough calls.
 func (r *run) work(ctx context.Context, h *history, worker int, c *pawl.Client) {
 	for ctx.Err() == nil && h.begin() {
 		began := time.Now()
@@ -26,9 +26,9 @@ func (r *run) work(ctx context.Context, h *history, worker int, c *pawl.Client) 
 		}
 		switch {
 		case !r.calm:
-			time.Sleep(rand.N(r.ttl / 8)) // the calls have to last for as long as there is trouble
+			time.Sleep(rand.N(r.ttl / 8)) // spread the calls over the time of the faults
 		case !h.waited:
-			time.Sleep(rand.N(time.Millisecond + 6*took)) // so that some are alone
+			time.Sleep(rand.N(time.Millisecond + 6*took)) // so that some calls are alone
 		}
 		if c.Guarantees() != pawl.Guarantees(r.sure) {
 			r.t.Errorf("the guarantees have changed to %+v", c.Guarantees())
@@ -39,7 +39,7 @@ func (r *run) work(ctx context.Context, h *history, worker int, c *pawl.Client) 
 	}
 }
 
-// get tries, waits, or waits and gives up.
+// get tries to acquire the name, or waits for it, or waits and gives up.
 func (r *run) get(ctx context.Context, h *history, worker int, c *pawl.Client) *held {
 	k := h.kinds[rand.IntN(len(h.kinds))]
 	var opts []pawl.Option
@@ -53,8 +53,9 @@ func (r *run) get(ctx context.Context, h *history, worker int, c *pawl.Client) *
 		opts = append(opts, pawl.KeepIdle(rand.N(r.ttl)))
 	}
 	if h.broken {
-		// Leases that a client passes on without the store have one id, and the present
-		// one is broken whichever was meant. Those with purposes of their own are not.
+		// A client passes a lease on without the store, under the same id, and a break ends
+		// whichever lease has the id then. It does not pass on leases with different purposes, so
+		// give each its own.
 		opts = append(opts, pawl.Why(fmt.Sprint(r.clock.now())))
 	}
 	acquire, giveUp := c.Acquire, ctx
@@ -72,7 +73,7 @@ func (r *run) get(ctx context.Context, h *history, worker int, c *pawl.Client) *
 	r.calls.Add(1)
 	switch {
 	case err == nil, refusal(err), giveUp.Err() != nil:
-	case slow(err), !r.calm: // with faults between, any error may come
+	case slow(err), !r.calm: // with faults, any error may come
 		r.failed.Add(1)
 		pause(ctx, r.ttl/8)
 	default:
@@ -86,18 +87,18 @@ func refusal(err error) bool {
 	return errors.Is(err, pawl.ErrHeld) || errors.As(err, &slots)
 }
 
-// slow reports whether an attempt may fail so even where all is well, on a machine that
-// is busy: no answer in time, or a lease that was over when it came.
+// slow reports whether err can happen without faults on a busy machine: the answer came too late,
+// or the lease had ended when it came.
 func slow(err error) bool {
 	return errors.Is(err, pawl.ErrUnavailable) || errors.Is(err, pawl.ErrUncertain) || errors.Is(err, pawl.ErrLost)
 }
 
-// hold holds a lease for a while, as long as it takes to ask the store, and looks at
-// it again and again. It returns what it has in the end, or nil.
+// hold holds a lease for about as long as a request takes, and looks at it again and
+// again. It returns the lease that it has in the end, or nil.
 func (r *run) hold(ctx context.Context, h *history, g *held, took time.Duration) *held {
 	until := time.Now().Add(rand.N(time.Millisecond + took))
 	if !r.calm && rand.IntN(3) == 0 {
-		until = time.Now().Add(rand.N(3 * r.ttl / 2)) // longer than a client that is cut off may trust it
+		until = time.Now().Add(rand.N(3 * r.ttl / 2)) // longer than a client that is cut off may trust the lease
 	}
 	first := rand.IntN(2) == 0
 	if first {
@@ -123,7 +124,7 @@ func (r *run) look(g *held) bool {
 	return true
 }
 
-// change extends or downgrades a lease, now and then, and returns the one that there is then.
+// change sometimes extends or downgrades a lease. It returns the lease that is held afterwards, or nil.
 func (r *run) change(ctx context.Context, h *history, g *held) *held {
 	switch {
 	case rand.IntN(4) == 0 && h.begin():
@@ -140,14 +141,15 @@ func (r *run) extend(ctx context.Context, h *history, g *held) {
 	at.ret = r.clock.now()
 	r.calls.Add(1)
 	if err != nil {
-		return // if it is lost, Release says so
+		return // if the lease is lost, Release says so
 	}
-	if r.sure.Expiry { // else nobody has asked the store
+	if r.sure.Expiry { // without expiry, Extend does not ask the store
 		h.add(at, operation{do: trusted, lease: g.n, worker: g.worker})
 	}
 }
 
-// downgrade returns the lease in place of g, or nil: then both have ended, or are about to.
+// downgrade downgrades g and returns the shared lease. If that fails, it releases g and returns nil: both leases
+// have ended, or are about to end.
 func (r *run) downgrade(ctx context.Context, h *history, g *held) *held {
 	deadline := g.Deadline()
 	at := span{call: r.clock.now()}
@@ -159,7 +161,7 @@ func (r *run) downgrade(ctx context.Context, h *history, g *held) *held {
 	}
 	if rel := g.Release(context.Background()); rel != nil || !errors.Is(err, pawl.ErrUncertain) {
 		r.ended(h, g, at, deadline, rel)
-	} else { // nobody knows what the store had of it
+	} else { // the store may have had either lease, or none
 		h.mu.Lock()
 		g.over = at.ret
 		h.mu.Unlock()
@@ -168,7 +170,7 @@ func (r *run) downgrade(ctx context.Context, h *history, g *held) *held {
 	return nil
 }
 
-// give releases a lease. What is lost may still be held in the store, for a while.
+// give releases a lease. The store may still hold a lost lease for a while.
 func (r *run) give(h *history, g *held) {
 	deadline := g.Deadline()
 	at := span{call: r.clock.now()}
@@ -178,7 +180,7 @@ func (r *run) give(h *history, g *held) {
 	r.ended(h, g, at, deadline, err)
 }
 
-// ended notes what a release has returned.
+// ended notes the result err of a release.
 func (r *run) ended(h *history, g *held, at span, deadline time.Time, err error) {
 	var lost *pawl.LostError
 	why := driver.Gone
@@ -199,7 +201,7 @@ func (r *run) ended(h *history, g *held, at span, deadline time.Time, err error)
 	}
 }
 
-// breakOne breaks one of the leases that were granted last, held or not.
+// breakOne breaks one of the six leases that were granted last, which may have ended.
 func (r *run) breakOne(ctx context.Context, h *history, worker int, c *pawl.Client) {
 	h.mu.Lock()
 	if len(h.known) == 0 {
@@ -218,7 +220,7 @@ func (r *run) breakOne(ctx context.Context, h *history, worker int, c *pawl.Clie
 	switch {
 	case errors.Is(err, pawl.ErrReleased), errors.Is(err, pawl.ErrHeld):
 		o.do = missed
-	case err != nil, !r.sure.Expiry: // or it has only asked the holder, which may have released by itself
+	case err != nil, !r.sure.Expiry: // without expiry, Break only asks the holder, which may have released by itself
 		o.do = mayEnd
 	}
 	h.add(at, o)
@@ -228,6 +230,7 @@ func (r *run) breakOne(ctx context.Context, h *history, worker int, c *pawl.Clie
 		g.misses = append(g.misses, at)
 		return
 	}
-	// It has been broken, or may have been: an answer that was lost is asked for again.
+	// The lease has been broken, or may have been: the client repeats a request whose answer was lost, and then finds
+	// the lease ended.
 	g.breaks = append(g.breaks, at)
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Proof has z3 show that the invariant of a protocol holds after every step, for any
-// number of nodes, leases and restarts, that what has to be possible is, and that each
-// variant has a mistake.
+// Proof proves with z3 that the invariant of a protocol holds after every step, for any
+// number of nodes, leases and restarts. It also shows that the scenes that the protocol needs are
+// possible, and that the proof fails for each variant of the protocol, which has a mistake.
 //
-//	go run ./lab/proof          all of it; then the same obligations by cvc5
+//	go run ./lab/proof          prove everything with z3, then ask cvc5 as well
 //	go run ./lab/proof -quick   without cvc5
 //
 // A protocol has sorts, fixed functions, functions that are its state, actions and an
-// invariant. An action has parameters, conditions, each with a name, and assignments,
-// which all take place at once. lab/proof/README.md explains it with the protocol of Redlock.
+// invariant. An action has parameters, named conditions, and assignments that take place at the
+// same time. lab/proof/README.md explains this with the protocol of Redlock.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// What z3 answers takes milliseconds. cvc5 does not answer all that z3 does.
+// z3 answers within milliseconds. cvc5 cannot answer every question, so it gets little time for each.
 const (
 	patience     = 20 * time.Second
 	cvc5Patience = 300 * time.Millisecond
@@ -80,7 +80,7 @@ func check(file string, quick bool) (ok bool, err error) {
 	return ok, err
 }
 
-// variant reports whether the obligations that a variant names can fail.
+// variant reports whether z3 refutes all obligations that a variant names.
 func variant(m *Model, v Variant) (refuted bool, err error) {
 	wrong, err := m.With(v)
 	if err != nil {
@@ -102,7 +102,7 @@ func variant(m *Model, v Variant) (refuted bool, err error) {
 	return refuted, nil
 }
 
-// compare has cvc5 answer the same questions. It may say nothing, but not the opposite.
+// compare asks cvc5 the same questions. cvc5 may leave some unanswered, but it must not contradict z3.
 func compare(m *Model, first []Answer) error {
 	begun := time.Now()
 	second, err := CVC5.Ask(m, cvc5Patience, func(o Obligation) bool { return !o.Sat })

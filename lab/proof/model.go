@@ -17,20 +17,20 @@ type Model struct {
 	Assumed  []Clause
 	Actions  []Action
 	Holds    []Clause // the invariant
-	Promised []Clause // what follows from the invariant
+	Promised []Clause // what has to follow from the invariant
 	Variants []Variant
 	Possible []Scene
 }
 
-// Function is one of the state, or fixed.
+// Function is a function of the state, or a fixed one.
 type Function struct {
 	Name  string
 	Takes []string
 	Gives string
-	first *Term // its value in the beginning, or nil: any
+	first *Term // its value at the beginning; nil: any value
 }
 
-// Word is an abbreviation.
+// Word is an abbreviation for a formula.
 type Word struct {
 	Name  string
 	bound []Term // (name sort)
@@ -49,24 +49,24 @@ type Action struct {
 	bound    []Term
 	When     []Clause
 	sets     []assignment
-	Promised []Clause // what holds before it
+	Promised []Clause // what has to hold before it
 }
 
-// assignment gives the function a new value: at one point, or everywhere.
+// assignment gives a function a new value: at one point, or everywhere.
 type assignment struct {
 	target     Term
 	value      Term
 	everywhere bool // the arguments of target are bound in value
 }
 
-// Variant is the protocol with a mistake.
+// Variant is a change to the protocol that makes it wrong.
 type Variant struct {
 	Name    string
 	edits   []Term
-	Refuted []string // obligations that fail
+	Refuted []string // the obligations that have to fail
 }
 
-// Names reports whether the variant has to fail at an obligation.
+// Names reports whether o is one of the obligations that have to fail.
 func (v Variant) Names(o Obligation) bool { return !o.Sat && slices.Contains(v.Refuted, o.String()) }
 
 // Scene is something that has to be possible.
@@ -171,7 +171,7 @@ func (m *Model) Action(name string) *Action {
 	return &m.Actions[i]
 }
 
-// With returns the protocol with the mistakes of v.
+// With returns the protocol with the changes of v.
 func (m *Model) With(v Variant) (*Model, error) {
 	c := *m
 	c.Actions = slices.Clone(m.Actions)
@@ -184,8 +184,9 @@ func (m *Model) With(v Variant) (*Model, error) {
 	return &c, nil
 }
 
-// edit is (drop ACTION CONDITION), (forget ASSUMPTION), (instead ACTION CONDITION
-// FORMULA), or (sets ACTION FUNCTION VALUE). It reports whether it changed something.
+// edit applies a change of a variant, and reports whether it changed anything. The changes are
+// (drop ACTION CONDITION), (forget ASSUMPTION), (instead ACTION CONDITION FORMULA),
+// (sets ACTION FUNCTION VALUE) and (let PREDICATE SORT).
 func (m *Model) edit(e Term) bool {
 	if e.head() == "forget" {
 		n := len(m.Assumed)

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Obligation is one question to a solver, about an action or, if that is "", about the
-// beginning or about any state.
+// Obligation is a question to a solver. Action is the name of an action, or "initially"
+// for the beginning, or "always" for any state.
 type Obligation struct {
 	Action, Name string
-	text         string // what is asserted besides the common part of its group
-	Sat          bool   // it is to be possible; else to be impossible
+	text         string // assertions in addition to the common part of its group
+	Sat          bool   // the assertions have to be satisfiable; otherwise unsatisfiable
 }
 
-// String is how variants call it: "ACTION CLAUSE".
+// String returns the name that variants use: "ACTION CLAUSE".
 func (o Obligation) String() string { return o.Action + " " + o.Name }
 
 // group is a list of obligations with a common part.
@@ -24,8 +24,8 @@ type group struct {
 	list   []Obligation
 }
 
-// groups returns all obligations: of the beginning, of what is promised in any state,
-// of each action.
+// groups returns all obligations: those for the beginning, the promises for any state, and
+// those of each action.
 func (m *Model) groups() []group {
 	var first strings.Builder
 	m.declare(&first, false)
@@ -52,8 +52,8 @@ func (m *Model) groups() []group {
 	return gs
 }
 
-// step returns the obligations of an action: what is promised before it, that the
-// invariant holds after it, and that it can happen.
+// step returns the obligations of an action: its promises hold before it, the invariant
+// holds after it, and it can happen.
 func (m *Model) step(a Action) group {
 	var b strings.Builder
 	m.declare(&b, true)
@@ -119,8 +119,8 @@ func (a Action) after(f Function) Term {
 	return value
 }
 
-// declare writes sorts, functions, words and what is assumed; the invariant too, if it
-// is to hold.
+// declare writes the sorts, functions, words and assumptions. If holds is set, it also asserts
+// the invariant.
 func (m *Model) declare(b *strings.Builder, holds bool) {
 	for _, s := range m.Sorts {
 		fmt.Fprintf(b, "(declare-sort %s 0)\n", s)

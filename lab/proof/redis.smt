@@ -8,49 +8,50 @@
 
 ; ---- What never changes
 
-; A round is a request to the run for which its script was loaded: it asks for a lease
-; (a look, too), renews one, or is a claim that a script makes for a waiter.
+; A round goes to the run for which its script was loaded. It is a request for a lease (a look
+; is one too), a renewal, or a claim that a script makes for a waiter.
 (fixed client (Lease) Client)
 (fixed owner (Round) Lease)
 (fixed to (Round) Run)
 (fixed renews (Round) Bool)
 (fixed claims (Round) Bool)
-(fixed kept (Lease) Bool)               ; which locks a loss of data leaves; each has its own
+(fixed kept (Lease) Bool)               ; the locks that a loss of data leaves; they differ for each loss
 
 ; ---- Clients, and time
 
 (state at (Client) Run)                 ; the run that the client is bound to
-(state sent (Round) Bool false)         ; its window has begun, it may be carried out from now on
+(state sent (Round) Bool false)         ; its window has begun; the server may carry it out from now on
 (state over (Round) Bool false)         ; its window has ended: TTL - drift after it began
-(state left (Round) Bool false)         ; its client has left that run since; the answer counts for nothing
+(state left (Round) Bool false)         ; its client has left that run since, and ignores the answer
 (state trusted (Round) Bool false)      ; the answer, or the message, came in time
 (state granted (Lease) Bool false)
-(state released (Lease) Bool false)     ; given back, or the attempt was given up
-(state held (Lease) Bool false)         ; somebody uses it; else the client keeps it, or has lost it
-(state used (Lease) Int 0)              ; the token of whoever uses it, or did last
-(state limit (Lease) Int 0)             ; the last token that is reserved for it, as its client knows
-(state newest () Int 0)                 ; the last token that anybody was given
+(state released (Lease) Bool false)     ; its client released it, or gave up the attempt
+(state held (Lease) Bool false)         ; somebody uses it; otherwise the client keeps it, or has lost it
+(state used (Lease) Int 0)              ; the token of its present or last user
+(state limit (Lease) Int 0)             ; the last token that its client knows to be reserved for it
+(state newest () Int 0)                 ; the last token that any user got
 
 ; ---- Servers
 
-(state current () Run)                  ; the one that is in use
+(state current () Run)                  ; the run that is in use
 (state closed (Run) Bool true)          ; in quarantine, or without a record of its epoch
 (state early (Run Round) Bool false)    ; sent before the quarantine began
 (state has (Run Lease) Bool false)      ; the lock is there
-(state keeps (Round) Bool false)        ; and stays in the round's run until its window is over
-(state voted (Round) Bool false)        ; the round was carried out, and the lock was the lease's
+(state keeps (Round) Bool false)        ; the lock stays in the round's run until the round's window is over
+(state voted (Round) Bool false)        ; the round was carried out, and the lease had the lock
 (state floor (Run) Int 1)
-(state beyond (Run) Int 1)              ; what the run's clock has passed when it grants; see "clock"
-(state token (Lease) Int 1)             ; as recorded last
-(state last (Lease) Int 1)              ; and the last that is reserved
-(state latest () Lease)                 ; the lease that was given the name last
+(state beyond (Run) Int 1)              ; the run's clock is beyond this when it grants; see "clock"
+(state token (Lease) Int 1)             ; the token in the latest record
+(state last (Lease) Int 1)              ; the last token that is reserved
+(state latest () Lease)                 ; the lease that got the name last
 
 ; ---- Words
 
 (define usable ((r Round)) (and (not (over r)) (not (released (owner r)))))
 (define live ((r Round)) (and (trusted r) (usable r)))
 (define holds ((r Round)) (and (trusted r) (not (over r)) (held (owner r))))
-; Its client relies on it, or may yet do so: on a renewal while it relies on the lease.
+; Its client relies on the round, or may do so later. It can rely on a renewal only while it
+; relies on the lease.
 (define counts ((r Round)) (and (voted r) (usable r) (or (trusted r) (and (not (left r))
   (=> (renews r) (exists ((u Round)) (and (= (owner u) (owner r)) (live u))))))))
 
@@ -109,8 +110,8 @@
   (when still-trusted (exists ((u Round)) (and (= (owner u) (owner r)) (live u))))
   (set (trusted r) true))
 
-; Whoever has the lease lets it go. Its client may hand it to the next of its own
-; waiters, or keep it for its next call: reuse; or give it back, for whatever reason.
+; The user of the lease releases it. Then its client may give it to the next of its own waiters or
+; keep it for its next call (reuse), or release it to the store (give-back).
 (action set-down ((l Lease))
   (when held (held l))
   (set (held l) false))
@@ -127,8 +128,8 @@
   (when unused (not (held l)))
   (set (released l) true))
 
-; A client comes to another run, and says when it last heard of the one before. A
-; quarantine begins, unless there is one since all that the client relies on was sent.
+; A client binds itself to another run, and says when it last heard of the run before. A
+; quarantine begins, unless one began after the client sent the rounds on which it relies.
 (action move ((c Client) (s Run) (anew Bool))
   (when another (not (= (at c) s)))
   (when news (or anew (forall ((r Round)) (=> (and (live r) (= (client (owner r)) c)) (early s r)))))
@@ -139,9 +140,9 @@
 
 ; ---- What scripts do
 
-; A script gives the free name to whoever asks, with the tokens from k to k + n; or to a
-; waiter for the claim, whose window begins now, and sends it a message. A release that hands
-; the name over is "end" and this.
+; A script gives the free name to the lease that asks, with the tokens from k to k + n. Or
+; it gives the name to a waiter, for a claim whose window begins now, and sends the waiter a message.
+; A release with a hand-off is "end" followed by this.
 (action take ((r Round) (k Int) (n Int))
   (when asked (and (not (renews r)) (= (claims r) (not (sent r)))))
   (when in-use (= (to r) current))
@@ -182,9 +183,9 @@
 
 ; ---- What happens to servers
 
-; A run begins, or what it knew was lost, in part or whole, or was replaced by what
-; another knew. It has no record of its epoch then. Keys may have ended elsewhere that are
-; there still.
+; A run begins; or it loses some or all of its data; or the data of another run replaces
+; it. Then the run has no record of its epoch. It may still have keys that have ended
+; elsewhere.
 (action lose ((s Run) (f Int))
   (each (has t l) (ite (= t s) (kept l) (has t l)))
   (each (keeps r) (and (keeps r) (not (= (to r) s))))
@@ -193,15 +194,15 @@
   (set (beyond s) (last latest))
   (set (closed s) true))
 
-; From now on another run is in use. The one before may go on, but grants and renews
-; nothing more: that is assumed.
+; From now on another run is in use. The run before may go on, but we assume that it grants and
+; renews nothing more.
 (action use ((s Run))
   (when quarantine (closed s))
   (set current s)
   (set (beyond s) (last latest)))
 
-; Where a key has ended before, it has by now. So a lock that is left is of the lease that
-; had the name last, or of one that was given back.
+; By now a key that has ended elsewhere has ended here too. So a lock that is left belongs to
+; the lease that had the name last, or to a lease that was released.
 (action reopen ((s Run))
   (when in-use (= s current))
   (when windows-over (forall ((r Round)) (=> (early s r) (over r))))
@@ -243,7 +244,7 @@
 (promise reuse greater-token (= (used (owner r)) newest))
 (promise extend nobody-since (= (used (owner r)) newest))
 
-; ---- What has to be possible, so that none of this is true because nothing can happen
+; ---- What has to be possible, because a protocol in which nothing happens would keep all promises
 
 (possible grant-after-a-release grant (exists ((l Lease)) (and (granted l) (released l) (not (= l (owner r))))))
 (possible grant-after-an-expiry grant

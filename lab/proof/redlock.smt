@@ -2,7 +2,7 @@
 ;
 ; Redlock as package redlock does it, as formulas: for any number of nodes,
 ; leases, rounds, extensions and restarts. ../README.md explains the notation and
-; every clause in words. `go run ./lab/proof` has solvers check it.
+; every clause in words. `go run ./lab/proof` checks the formulas with solvers.
 
 (sort Node) (sort Lease) (sort Round) (sort Quorum)
 
@@ -10,40 +10,40 @@
 
 (fixed member (Node Quorum) Bool)
 (fixed owner (Round) Lease)
-(fixed token (Round) Int)               ; what the round proposes
-(fixed extends (Round) Bool)            ; a renewal; else the round asks for a new lease
-(fixed reads (Lease) Bool)              ; it is a reader's: its rounds ask for shared locks; else for exclusive ones
-(fixed kept (Lease) Bool)               ; what a restart leaves: of locks,
-(fixed loses (Round) Bool)              ; and of votes what it loses. Each restart has its own.
+(fixed token (Round) Int)               ; the token that the round proposes
+(fixed extends (Round) Bool)            ; the round is a renewal; otherwise it asks for a new lease
+(fixed reads (Lease) Bool)              ; the lease is shared; otherwise it is exclusive
+(fixed kept (Lease) Bool)               ; the locks that a restart leaves
+(fixed loses (Round) Bool)              ; the votes that a restart loses; both differ for each restart
 
 (assume tokens-begin-at-1 (forall ((r Round)) (> (token r) 0)))
 
 ; ---- Clients, and time
 
-(state sent (Round) Bool false)         ; its window has begun, its requests may arrive from now on
+(state sent (Round) Bool false)         ; its window has begun; its requests may arrive from now on
 (state over (Round) Bool false)         ; its window has ended: TTL - drift after it began
 (state trusted (Round) Bool false)      ; a quorum has confirmed it in time
-(state yes (Round) Quorum)              ; that quorum
-(state released (Lease) Bool false)     ; its client no longer relies on it, or has given up the attempt
+(state yes (Round) Quorum)              ; the quorum that confirmed it
+(state released (Lease) Bool false)     ; its client no longer relies on it, or gave up the attempt
 (state granted (Lease) Bool false)
-(state gtoken (Lease) Int)              ; the token it was granted with
-(state by-round (Lease) Round)          ; and the round
+(state gtoken (Lease) Int)              ; the token with which it was granted
+(state by-round (Lease) Round)          ; the round that granted it
 (state newest () Int 0)                 ; the largest token of all grants
-(state written () Int 0)                ; and of those to writers
+(state written () Int 0)                ; the largest token of all grants to writers
 
 ; ---- Nodes
 
 (state has (Node Lease) Bool false)     ; the lock is there
-(state alone (Node) Bool false)         ; it is exclusive; else there may be more
-(state keeps (Node Round) Bool false)   ; and stays until the window of this round is over
+(state alone (Node) Bool false)         ; the node's lock is exclusive; otherwise there may be several
+(state keeps (Node Round) Bool false)   ; the lock stays until the window of this round is over
 (state voted (Node Round) Bool false)   ; the node has said yes to the round, at some time
 (state ended (Node Lease) Bool false)   ; late requests of the lease are refused
 (state floor (Node) Int 0)              ; the largest token stored
-(state by (Node) Lease)                 ; for which lease
-(state stands (Node) Int 0)             ; the largest that no failed attempt has left
-(state before (Node) Int 0)             ; what stood before that lease's
-(state writer (Node) Int 0)             ; the largest that stands of those stored for exclusive locks
-(state earlier (Node) Int 0)            ; what that was before
+(state by (Node) Lease)                 ; the lease of that token
+(state stands (Node) Int 0)             ; the largest token that was not left by a failed attempt
+(state before (Node) Int 0)             ; the value of stands before that lease
+(state writer (Node) Int 0)             ; the same as stands, for exclusive locks only
+(state earlier (Node) Int 0)            ; the value of writer before that lease
 (state closed (Node) Bool false)        ; in quarantine
 (state early (Node Round) Bool false)   ; the round had begun when the node last lost data
 (state forgot (Node Round) Bool false)  ; the node said yes, and has lost the token since
@@ -58,14 +58,14 @@
 (define free ((n Node) (r Round))
   (or (has n (owner r)) (forall ((l Lease)) (not (has n l))) (and (shares r) (not (alone n)))))
 (define pending ((r Round)) (and (sent r) (not (extends r)) (usable r) (not (granted (owner r)))))
-; An assumption: a round that is carried out in time is greater than what the node has
-; forgotten. It follows from those about clocks, see time.smt.
+; An assumption: a round that is carried out in time has a greater token than any token that
+; the node has forgotten. This follows from the assumptions about clocks in time.smt.
 (define clocks-agree ((n Node) (r Round)) (=> (pending r) (forall ((u Round)) (=> (and (forgot n u) (not (extends u)))
   (or (> (token r) (token u)) (= (owner r) (owner u)) (and (shares r) (shares u)))))))
 (define meet ((p Quorum) (q Quorum)) (exists ((n Node)) (and (member n p) (member n q))))
-; An assumption: quorums of rounds meet. That is counting, while all clients have one set of nodes.
-; Where the nodes were changed, the rounds of the old ones are over, as the change waits for that,
-; and the clocks promise that a round is greater than these.
+; An assumption: quorums of rounds meet. While all clients have the same set of nodes, this follows from counting.
+; When the nodes were changed, the change has waited until the rounds of the old nodes are over,
+; and the clocks promise that a later round has a greater token.
 (define sets-agree ((r Round) (q Quorum)) (forall ((u Round)) (=> (trusted u) (or (meet q (yes u)) (and (over u)
   (or (extends r) (extends u) (> (token r) (token u)) (and (shares r) (shares u))))))))
 (define both-read ((r Round) (u Round)) (and (reads (owner r)) (reads (owner u))))
@@ -157,8 +157,8 @@
   (set (stands n) (ite (and (= (by n) l) (not (granted l))) (before n) (stands n)))
   (set (writer n) (ite (and (= (by n) l) (not (granted l))) (earlier n) (writer n))))
 
-; One lease is ended and a proposal of the next carried out, in one step: Pass,
-; and the hand-over to a waiter that a node knows.
+; A node ends one lease and carries out a proposal of the next lease in one step: for Pass, and
+; for the hand-off to a waiter that the node knows.
 (action hand-over ((n Node) (l Lease) (r Round))
   (when released (released l))
   (when held (and (has n l) (alone n)))
@@ -184,9 +184,9 @@
   (set (has n l) false)
   (each (keeps m r) (and (keeps m r) (not (and (= m n) (= (owner r) l))))))
 
-; A restart loses everything, or what was written last. Locks may be left, with any
-; TTL: those that were there, or that were there once and have been released. If a lock
-; is left then so is the floor as that lease found it.
+; A restart loses everything, or the latest writes. Locks may be left, with any TTL: locks that
+; the node had, or had once and that have been released. If a lock is left, the floor that its lease found
+; is left too.
 (action restart ((n Node) (single Bool) (f Int) (b Lease) (s Int) (c Int) (w Int) (e Int))
   (when no-stranger (forall ((l Lease)) (=> (kept l) (or (has n l) (released l)))))
   (when one-kind (forall ((l Lease) (k Lease)) (=> (kept l)
@@ -211,8 +211,8 @@
   (when windows-over (forall ((r Round)) (=> (early n r) (over r))))
   (set (closed n) false))
 
-; A floor is remembered for a day: longer than any window, and by more than clocks may
-; disagree, so that clocks-agree stays true.
+; A node remembers a floor for a day. That is longer than any window, and longer than clocks may
+; disagree, so clocks-agree stays true.
 (action age ((n Node))
   (when long-ago (forall ((r Round)) (=> (voted n r) (over r))))
   (each (forgot m r) (or (forgot m r) (and (= m n) (voted m r))))
@@ -260,7 +260,7 @@
 (promise grant greater-token (> (token r) (ite (shares r) written newest)))
 (promise extend nobody-since (and (>= (token r) written) (or (reads (owner r)) (= (token r) newest))))
 
-; ---- What has to be possible, so that none of this is true because nothing can happen
+; ---- What has to be possible, because a protocol in which nothing happens would keep all promises
 
 (possible second-grant grant
   (exists ((l Lease)) (and (granted l) (released l) (not (= l (owner r))))))

@@ -18,7 +18,7 @@ type Solver struct {
 	head string
 }
 
-// Z3 and CVC5 are the solvers of Debian.
+// Z3 and CVC5 are solvers that Debian packages.
 var (
 	Z3 = Solver{"z3", func(each time.Duration) []string {
 		return []string{"-in", "-smt2", fmt.Sprintf("-t:%d", each.Milliseconds())}
@@ -29,16 +29,16 @@ var (
 	}, "(set-logic ALL)\n"}
 )
 
-// Answer is what a solver said: unsat, sat, unknown.
+// Answer is the answer of a solver to an obligation: unsat, sat or unknown.
 type Answer struct {
 	Obligation
 	Said string
 }
 
-// OK reports whether that is what has to be.
+// OK reports whether the answer is the one that the proof needs.
 func (a Answer) OK() bool { return a.Said == a.Want() }
 
-// Want returns what a solver has to say.
+// Want returns the answer that the proof needs.
 func (o Obligation) Want() string {
 	if o.Sat {
 		return "sat"
@@ -46,8 +46,8 @@ func (o Obligation) Want() string {
 	return "unsat"
 }
 
-// Ask asks the solver about all obligations that want picks, with so much time for each
-// of them. Two processes work at a time.
+// Ask asks the solver about all obligations for which want returns true, or about all if want is nil. each
+// is the time for one obligation. Two processes work at a time.
 func (s Solver) Ask(m *Model, each time.Duration, want func(Obligation) bool) ([]Answer, error) {
 	gs := m.groups()
 	answers, errs := make([][]Answer, len(gs)), make([]error, len(gs))

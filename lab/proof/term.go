@@ -19,7 +19,7 @@ func call(f string, t ...Term) Term { return Term{list: append([]Term{atom(f)}, 
 
 func (t Term) isAtom() bool { return t.list == nil }
 
-// head returns the name that a list begins with, or "".
+// head returns the name with which a list begins, or "".
 func (t Term) head() string {
 	if len(t.list) == 0 {
 		return ""
@@ -49,8 +49,8 @@ func all(ts []Term) Term {
 	return call("and", ts...)
 }
 
-// rename returns t with each atom of names replaced. Names that are bound in t must not
-// be among them.
+// rename returns t with each atom replaced that names has. names must not have a name that is
+// bound in t.
 func (t Term) rename(names map[string]Term) Term {
 	if t.isAtom() {
 		if n, ok := names[t.atom]; ok {
@@ -65,7 +65,7 @@ func (t Term) rename(names map[string]Term) Term {
 	return r
 }
 
-// parse reads all terms of a text, in which ; begins a comment.
+// parse parses all terms of a text. A comment begins with ; and ends with the line.
 func parse(text string) ([]Term, error) {
 	var open [][]Term
 	terms := []Term{}

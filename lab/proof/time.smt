@@ -1,13 +1,13 @@
 ; SPDX-License-Identifier: Apache-2.0
 ;
-; The arithmetic behind redlock.smt and redis.smt, which know windows and no hours: why a
-; window is over before the lock, the quarantine and the floor that depend on it are. All is in
-; milliseconds of true time, or of what somebody's clock shows. Clocks run as fast
-; as time, within half a percent.
+; The arithmetic behind redlock.smt and redis.smt. They know windows but no clocks; this file
+; shows why a window is over before the lock, the quarantine and the floor that depend on
+; it. All numbers are milliseconds, of true time or of a clock. Clocks run as fast as true
+; time, within half a percent.
 
-; A client notes the instant, sends, and trusts the lease until its clock shows TTL - drift
-; later. A node carries the request out later, and keeps the lock until its clock shows
-; the TTL later, or a millisecond less, as it rounds.
+; A client notes the instant, sends a request, and trusts the lease until its clock shows that
+; TTL - drift have passed. A node carries the request out after the instant, and keeps the lock until its
+; clock shows that the TTL has passed, or a millisecond less, because it rounds.
 (fixed ttl () Real)                     ; of the request
 (fixed noted () Real)
 (fixed trusted-until () Real)
@@ -28,8 +28,8 @@
 
 (promise lock-outlives-trust (>= lock-ends trusted-until))
 
-; A node loses its data and starts again. It opens when its clock shows MaxTTL later, or a
-; millisecond less. What was forgotten was carried out before, so it was noted before.
+; A node loses its data and starts again. It opens when its clock shows that MaxTTL has passed, or a
+; millisecond less. A forgotten request was carried out before the loss, so its instant is before the loss too.
 (fixed max-ttl () Real)
 (fixed lost () Real)
 (fixed opens () Real)
@@ -42,8 +42,9 @@
 
 (promise quarantine-outlives-trust (>= opens trusted-until))
 
-; Whoever changes the nodes waits since so many nodes refuse the old set that none of its quorums is left, before
-; the new set is accepted: until the clock shows MaxTTL and its drift later. A round that a quorum has confirmed had begun before.
+; A change of the nodes first makes enough nodes refuse the old set, so that the old set has no quorum left. Then it
+; waits until its clock shows that MaxTTL and its drift have passed. Then nodes accept the new set. A round that a
+; quorum of the old set has confirmed began before the refusal.
 (fixed refused () Real)
 (fixed accepted () Real)
 (fixed wait-shows () Real)
@@ -54,10 +55,10 @@
 
 (promise wait-outlives-trust (>= accepted trusted-until))
 
-; Another request was sent after the loss, and the node carries it out when it is open.
-; Its window has not ended. Its token is what the wall clock of its client showed after
-; the instant was noted. The forgotten token is what another's showed before the loss. The
-; clocks disagree by less than what MaxTTL is longer than the TTL of the request.
+; Another request was sent after the loss. The node carries it out after opening, within the
+; request's window. Its token is the wall clock of its client, read after the client noted the
+; instant. The forgotten token is the wall clock of another client before the loss. The
+; clocks disagree by less than MaxTTL minus the TTL of the request.
 (fixed late-ttl () Real)
 (fixed late-noted () Real)
 (fixed late-read () Real)               ; when its client read the clock
@@ -77,9 +78,9 @@
 
 (promise clock-outlives-memory (> late-token forgotten-token))
 
-; A waiter for one Redis is handed the lock for a claim, by a message with the time of the
-; server's clock. Its last look was sent before, and answered with the same clock's time. So
-; it computes an instant at which the claim had not begun.
+; One Redis hands the lock to a waiter for a claim, with a message that has the time of the
+; server's clock. The waiter sent its last look before that, and the answer had the time of the same
+; clock. So the waiter can compute an instant before the begin of the claim.
 (fixed looked () Real)                  ; noted before the look was sent
 (fixed answered () Real)                ; the time in the answer
 (fixed handed () Real)                  ; the time in the message

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# generate.sh DIR writes manual pages and completions, which packages have.
+# generate.sh DIR writes the manual pages and completions for the packages.
 set -euo pipefail
 dir=$(realpath -m "$1")
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# try-deb.sh FILE.deb installs the package into an empty root and runs what is in it there.
-# Only root can do that.
+# try-deb.sh FILE.deb installs the package into an empty root directory, runs pawl there,
+# and removes the package. It has to run as root.
 set -euo pipefail
 deb=$(realpath "$1")
 root=$(mktemp -d)
@@ -12,9 +12,9 @@ dpkg --root="$root" --install "$deb"
 dpkg --root="$root" --status pawl | grep -q '^Status: install ok installed'
 inside() { chroot "$root" /usr/bin/pawl "$@"; }
 inside version
-# Nothing else is there that could be run: the binary needs no library.
+# The root directory has no libraries and no other programs, so pawl runs itself.
 [ "$(inside run hello -- /usr/bin/pawl version)" = "$(inside version)" ]
-# Two at a time: the second one is told who has it, and nothing is run.
+# A pawl run inside another one, on another name: pawl ls shows the outer lock.
 inside run busy -- /usr/bin/pawl run inner -- /usr/bin/pawl ls | grep busy
 for file in usr/share/man/man1/pawl.1.gz usr/share/man/man1/pawl-run.1.gz usr/lib/systemd/system/pawl@.service \
 	usr/lib/systemd/system/pawl@.timer usr/lib/tmpfiles.d/pawl.conf usr/share/bash-completion/completions/pawl \

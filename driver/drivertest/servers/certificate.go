@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate that is its own authority, its key, and a file with
-// both. It is for some names, or for 127.0.0.1.
+// Certificate writes a self-signed certificate, its key, and a file with both, and returns
+// their paths. The certificate is for names, or for 127.0.0.1 without names.
 func Certificate(t T, names ...string) (cert, key, both string) {
 	t.Helper()
 	must := func(err error) {

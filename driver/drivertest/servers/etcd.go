@@ -18,13 +18,13 @@ import (
 // Etcd is a member of a cluster.
 type Etcd struct {
 	Server
-	Args []string // all of them
+	Args []string // all arguments of the process
 
 	look growing
 }
 
-// Quick are settings of a cluster that gives up a silent member after 300 ms, so that
-// it can grant leases of one second.
+// Quick are settings for a cluster that can grant leases of one second: it gives up a silent
+// member after 300 ms.
 var Quick = []string{"--heartbeat-interval", "50", "--election-timeout", "300"}
 
 // BeginEtcd starts a cluster of n members and waits until all of them serve.
@@ -87,8 +87,8 @@ func newEtcd(dir string, run func(*exec.Cmd) error) *Etcd {
 	return m
 }
 
-// healthy says whether the member is served by a leader, and has no alarm. A process of etcdctl
-// for each look would cost more than the start of the member.
+// healthy reports whether the member has a leader and no alarm. It sends an HTTP request, because
+// running etcdctl again and again would take longer than the start of the member.
 func (m *Etcd) healthy() bool {
 	client := http.Client{Timeout: m.look.next(), Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get("http://" + m.Addr + "/health")
@@ -100,8 +100,8 @@ func (m *Etcd) healthy() bool {
 	return strings.Contains(string(text), `"true"`)
 }
 
-// StartEtcd starts a cluster that ends with the test, of n members with the settings Quick
-// and more, in args.
+// StartEtcd starts a cluster of n members that ends with the test. Its settings are Quick
+// and args.
 func StartEtcd(t T, n int, args ...string) []*Etcd {
 	t.Helper()
 	ms, err := BeginEtcd(InMemory(t), n, nil, append(Quick[:len(Quick):len(Quick)], args...)...)
@@ -114,7 +114,7 @@ func StartEtcd(t T, n int, args ...string) []*Etcd {
 	return ms
 }
 
-// InMemory returns a directory in memory, where there is one: etcd syncs after every write.
+// InMemory returns a directory in memory if the machine has one, because etcd syncs after every write.
 func InMemory(t T) string {
 	if info, err := os.Stat("/dev/shm"); err != nil || !info.IsDir() {
 		return t.TempDir()

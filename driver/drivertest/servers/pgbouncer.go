@@ -14,10 +14,11 @@ import (
 	"time"
 )
 
-// PgBouncer is a pooler in transaction mode before a PostgreSQL server, for the user pawl.
+// PgBouncer is a connection pooler in transaction mode, in front of a PostgreSQL server. It serves the
+// user pawl.
 type PgBouncer struct{ Server }
 
-// StartPgBouncer starts one that ends with the test, with more settings in settings.
+// StartPgBouncer starts a pooler for p that ends with the test. settings has more settings.
 func StartPgBouncer(t T, p *Postgres, settings string) *PgBouncer {
 	t.Helper()
 	b, err := newPgBouncer(p, settings)
@@ -60,7 +61,7 @@ func newPgBouncer(p *Postgres, settings string) (*PgBouncer, error) {
 			return nil, err
 		}
 		cmd := exec.Command("pgbouncer", "-q", conf)
-		if cmd.Err != nil { // it is among the administrator's programs
+		if cmd.Err != nil { // Debian installs it in /usr/sbin, which may not be in $PATH
 			cmd = exec.Command("/usr/sbin/pgbouncer", "-q", conf)
 		}
 		cmd.SysProcAttr, cmd.Dir = &syscall.SysProcAttr{Credential: as}, dir

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servers starts Redis, ZooKeeper and etcd on this machine, for the tests of stores
-// and for measurements: each server with a directory and addresses of its own, which it
-// keeps over kill -9, SIGSTOP and restarts. StoreURL is for tests of programs that use locks. It uses the standard library alone. The servers run on Linux.
+// Package servers starts Redis, PostgreSQL, PgBouncer, ZooKeeper and etcd on this machine, for the
+// tests of stores and for measurements. Each server has its own directory and addresses, and
+// keeps them over kill -9, SIGSTOP and restarts. StoreURL is for tests of programs that use
+// locks. The package imports only the standard library. The servers run on Linux.
 package servers
 
 import (
@@ -12,10 +13,10 @@ import (
 	"time"
 )
 
-// Patience is for what takes no time unless the machine is very busy.
+// Patience limits waits that are short unless the machine is very busy.
 const Patience = 45 * time.Second
 
-// T is what a test lends a server that ends with it: a testing.TB.
+// T is the part of testing.TB that starts a server and ends it with the test.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -23,10 +24,10 @@ type T interface {
 	TempDir() string
 }
 
-// Hold returns an address on this machine for a server that is started, and started again.
-// Nobody else gets it from Hold before release is called, in whatever process: the UDP
-// port of the same number is held until then. And no connection takes it by chance, as
-// systems choose the ports of those from 32768 on.
+// Hold returns an address on this machine for a server, which may start there several times.
+// Until release is called, Hold returns the address to nobody else, in any process, because it
+// keeps the UDP port of the same number open. No outgoing connection takes the port by
+// chance, because systems choose the ports of connections from 32768 on.
 func Hold() (addr string, release func(), err error) {
 	l, release, err := Listen()
 	if err != nil {
@@ -36,8 +37,8 @@ func Hold() (addr string, release func(), err error) {
 	return l.Addr().String(), release, nil
 }
 
-// Listen is Hold for a server within this process. To listen only later may fail: a process
-// that is just being started has what was open when it was forked, for a moment.
+// Listen is Hold for a server within this process. Calling Hold and then net.Listen may fail: a
+// child process that is being started has inherited the open port, and keeps it for a moment.
 func Listen() (l net.Listener, release func(), err error) {
 	for range 1000 {
 		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))
@@ -53,8 +54,8 @@ func Listen() (l net.Listener, release func(), err error) {
 	return nil, nil, fmt.Errorf("no port is free: %w", err)
 }
 
-// growing is a limit for one look at a server that may not be ready: each may take twice as long as
-// the one before, up to five seconds, since a machine that is busy answers late.
+// growing is a time limit for one look at a server that may not be ready. Each look may take twice as
+// long as the one before, up to five seconds, because a busy machine answers late.
 type growing time.Duration
 
 func (g *growing) next() time.Duration {
@@ -63,8 +64,9 @@ func (g *growing) next() time.Duration {
 	return limit
 }
 
-// Eventually calls f until it returns true, for at most limit: every millisecond at first,
-// later after another thirtieth of the time, since f may start a process.
+// Eventually calls f until it returns true, for at most limit, and reports whether it did. The
+// pause between calls is a thirtieth of the time so far, from 1 ms to 100 ms: f may start a
+// process, so it should not run too often.
 func Eventually(limit time.Duration, f func() bool) bool {
 	for began := time.Now(); ; {
 		if f() {

@@ -19,16 +19,17 @@ import (
 	"time"
 )
 
-// Postgres is a PostgreSQL server, for the user pawl and the database postgres. It does
-// not run as root: then it is of the user postgres, and so are its files.
+// Postgres is a PostgreSQL server with the user pawl and the database postgres. If we
+// are root, the server runs as the system's user postgres, who owns its files, because
+// PostgreSQL refuses to run as root.
 type Postgres struct {
 	Server
 	Args []string // more settings
 	bin  string
-	as   *syscall.Credential // nil: as we are
+	as   *syscall.Credential // the user that runs it; nil: our own
 }
 
-// PostgresBin returns the directory of the newest server's programs.
+// PostgresBin returns the directory with the programs of the newest PostgreSQL on this machine.
 func PostgresBin() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err == nil && len(found) > 0 {
@@ -42,7 +43,7 @@ func PostgresBin() (string, error) {
 }
 
 // BeginPostgres starts a server with more settings in args, and waits until it serves. Its
-// files are in a directory of its own, which End leaves to the caller.
+// files are in a new directory in dir, which Remove removes and End does not.
 func BeginPostgres(dir string, run func(*exec.Cmd) error, args ...string) (*Postgres, error) {
 	p, err := newPostgres(dir, run, args)
 	if err != nil {
@@ -54,12 +55,13 @@ func BeginPostgres(dir string, run func(*exec.Cmd) error, args ...string) (*Post
 	return p, p.Begin()
 }
 
-// postgresFiles names an environment variable with a directory, where the files of a new
-// server are kept and copied: to make them takes longer than most tests. All copies have the
-// system identifier of the first: a test of two servers that are not the same must not set it.
+// postgresFiles names an environment variable with a directory. There the files of a new
+// server are kept, and copied for each later server, because initdb takes longer than most
+// tests. All copies have the same system identifier: a test that needs two different servers must not
+// set the variable.
 const postgresFiles = "PAWL_POSTGRES_FILES"
 
-// initialize makes the files.
+// initialize makes the server's files, or copies them.
 func (p *Postgres) initialize() error {
 	files := os.Getenv(postgresFiles)
 	made := filepath.Join(files, "postgres-"+filepath.Base(filepath.Dir(p.bin)))
@@ -67,20 +69,20 @@ func (p *Postgres) initialize() error {
 		if copyFiles(made, p.Dir) == nil {
 			return nil
 		}
-		_ = os.RemoveAll(p.Dir) // half a copy
+		_ = os.RemoveAll(p.Dir) // the copy may be incomplete
 	}
 	err := p.tool("initdb", "-D", p.Dir, "-U", "pawl", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
 	if err == nil && files != "" {
-		// Without them the next server makes its own.
+		// If this fails, the next server makes its own files.
 		mine := made + "-" + filepath.Base(filepath.Dir(p.Dir))
 		if errors.Join(os.MkdirAll(files, 0o777), copyFiles(p.Dir, mine)) != nil || os.Rename(mine, made) != nil {
-			_ = os.RemoveAll(mine) // or another was faster
+			_ = os.RemoveAll(mine) // perhaps another process has kept its files first
 		}
 	}
 	return err
 }
 
-// copyFiles keeps their owner.
+// copyFiles copies a directory, and keeps the owner of the files.
 func copyFiles(from, to string) error { return exec.Command("cp", "-a", from, to).Run() }
 
 func newPostgres(dir string, run func(*exec.Cmd) error, args []string) (*Postgres, error) {
@@ -117,7 +119,7 @@ func newPostgres(dir string, run func(*exec.Cmd) error, args []string) (*Postgre
 	return p, nil
 }
 
-// give gives a directory to another user, and returns how to be that one.
+// give makes the user name the owner of dir. It returns the credential with which processes run as that user.
 func give(dir, name string) (*syscall.Credential, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -142,12 +144,12 @@ func (p *Postgres) tool(name string, args ...string) error {
 	return nil
 }
 
-// URL returns the URL for a user of the server.
+// URL returns the URL with which a user connects.
 func (p *Postgres) URL(user string) string {
 	return "postgres://" + user + "@" + p.Addr + "/postgres?sslmode=disable"
 }
 
-// SQL runs statements as the owner, and returns their output without decoration.
+// SQL runs statements as the user pawl, and returns their output without header and alignment.
 func (p *Postgres) SQL(statements string) (string, error) {
 	out, err := exec.Command(filepath.Join(p.bin, "psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", statements, p.URL("pawl")).CombinedOutput()
 	if err != nil {
@@ -167,16 +169,16 @@ func (p *Postgres) Replica(dir, name string, args ...string) (*Postgres, error) 
 	if err := r.tool("pg_basebackup", "-D", r.Dir, "-h", host, "-p", port, "-U", "pawl", "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
 		return nil, err
 	}
-	// Of two settings the last one counts: that in args.
+	// The last of two equal settings counts, so args come last.
 	r.Args = append([]string{"-c", "cluster_name=" + name, "-c", fmt.Sprintf("primary_conninfo=host=%s port=%s user=pawl application_name=%s", host, port, name)}, args...)
 	return r, r.Begin()
 }
 
-// Promote makes a primary of a replica.
+// Promote makes the replica p a primary.
 func (p *Postgres) Promote() error { return p.tool("pg_ctl", "promote", "-w", "-D", p.Dir) }
 
-// StartPostgres starts a server that ends with the test. Its files are in memory: a
-// commit that is on disk takes no longer than one that is not.
+// StartPostgres starts a server that ends with the test. Its files are in memory, so that
+// the disk does not delay commits.
 func StartPostgres(t T, args ...string) *Postgres {
 	t.Helper()
 	p, err := BeginPostgres(Memory(), nil, args...)
@@ -187,8 +189,8 @@ func StartPostgres(t T, args ...string) *Postgres {
 	return p
 }
 
-// End stops the server for good. A killed one would leave shared memory, of which a machine
-// has four thousand pieces.
+// End stops the server for good. It sends QUIT and not KILL: a killed server would leave a shared
+// memory segment, and the machine allows only about 4,000.
 func (p *Postgres) End() {
 	if p.Alive() {
 		pid := p.Pid()
@@ -202,11 +204,11 @@ func (p *Postgres) End() {
 // Remove ends the server and removes its files.
 func (p *Postgres) Remove() {
 	p.End()
-	// The server's children notice a little later that it has ended.
+	// The server's child processes end a little later, and may still write files.
 	Eventually(5*time.Second, func() bool { return os.RemoveAll(filepath.Dir(p.Dir)) == nil })
 }
 
-// Memory is a directory in memory, or that for temporary files.
+// Memory returns a directory in memory, or "", which means the directory for temporary files.
 func Memory() string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		return "/dev/shm"

@@ -19,16 +19,16 @@ import (
 	"time"
 )
 
-// Redis is a server without persistence.
+// Redis is a Redis server without persistence.
 type Redis struct {
 	Server
-	Program string   // RedisServer unless set
+	Program string   // NewRedis sets it to RedisServer()
 	Args    []string // further settings
-	Env     []string // of the process, besides our own
+	Env     []string // environment of the process, in addition to ours
 }
 
-// RedisServer is the program: $PAWL_REDIS_SERVER may name another one, such as
-// valkey-server.
+// RedisServer returns the program of the server: redis-server, or another one that
+// $PAWL_REDIS_SERVER names, such as valkey-server.
 func RedisServer() string { return cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server") }
 
 // NewRedis returns a server that is not started yet.
@@ -41,7 +41,7 @@ func NewRedis(dir string, args ...string) *Redis {
 		cmd.Env = append(os.Environ(), r.Env...)
 		return cmd, nil
 	}
-	// Only the log shows that this server answers and not another one.
+	// Another server may have the port, so an answer there proves nothing. The log does.
 	r.serves = func() bool { return strings.Contains(r.Output(), "Ready to accept connections") }
 	return r
 }
@@ -57,8 +57,8 @@ func StartRedis(t T, args ...string) *Redis {
 	return r
 }
 
-// StoreURL returns the URL of a store on new servers, which grants at once: redis:// for one, and
-// redlock:// for several.
+// StoreURL returns the URL of a store on new servers: redis:// for one server, redlock:// for
+// several. The store grants leases at once, without a quarantine.
 func StoreURL(all ...*Redis) string {
 	scheme := "redis://"
 	var addrs []string
@@ -71,10 +71,10 @@ func StoreURL(all ...*Redis) string {
 	return scheme + strings.Join(addrs, ",") + "?assume_new=true"
 }
 
-// Do sends a command over a connection of its own, and returns the answer as redis-cli
-// prints it: one line for each element, an error as its text. What begins with an option,
-// or needs a password, is left to redis-cli. A process for each command would cost more
-// than most tests.
+// Do sends a command over a new connection, and returns the answer as redis-cli prints
+// it: a line for each element, and an error as its text. It runs redis-cli only if
+// args begin with an option, or if a password is needed: starting a process for each command
+// takes longer than most tests.
 func (r *Redis) Do(args ...string) (string, error) {
 	if strings.HasPrefix(args[0], "-") || os.Getenv("REDISCLI_AUTH") != "" {
 		out, err := exec.Command("redis-cli", append([]string{"-h", "127.0.0.1", "-p", r.port()}, args...)...).CombinedOutput()
@@ -88,7 +88,7 @@ func (r *Redis) Do(args ...string) (string, error) {
 		return "", fmt.Errorf("%v: %w", args, err)
 	}
 	defer c.Close()
-	// Without it a stopped server, or whatever has its port since, holds the test up for ever.
+	// Without a deadline the test would wait for ever for a stopped server, or for another program that has the port now.
 	_ = c.SetDeadline(time.Now().Add(Patience))
 	request := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, a := range args {
@@ -104,9 +104,9 @@ func (r *Redis) Do(args ...string) (string, error) {
 	return strings.TrimSpace(answer), err
 }
 
-// Commands returns the names of the commands that the server is sent while f runs, in their
-// order. Those of scripts are not among them, nor is what connections begin with, listen with,
-// and are kept alive with.
+// Commands returns the names of the commands that clients send to the server while f runs, in
+// order. It leaves out commands that scripts run, and those with which a client sets up a
+// connection, subscribes, or keeps a connection alive.
 func (r *Redis) Commands(f func()) (names []string, err error) {
 	c, err := net.DialTimeout("tcp", r.Addr, Patience)
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *Redis) Commands(f func()) (names []string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("MONITOR: %w", err)
 		}
-		// As in: +1339518083.107412 [0 127.0.0.1:60866] "info" "all"
+		// A line looks like: +1339518083.107412 [0 127.0.0.1:60866] "info" "all"
 		from, command, _ := strings.Cut(line, "] ")
 		words := strings.Fields(strings.ToLower(strings.ReplaceAll(command, `"`, "")))
 		switch {

@@ -17,20 +17,20 @@ import (
 	"time"
 )
 
-// Server is a process that serves clients at an address. It is the common part of
-// Redis, ZooKeeper and Etcd.
+// Server is a process that serves clients at an address. Redis, Postgres, PgBouncer, ZooKeeper
+// and Etcd embed it.
 type Server struct {
-	Addr string // for clients, host:port; held from the first start to End
-	Dir  string // of its files
+	Addr string // host:port for clients; held from the first start to End
+	Dir  string // directory of its files
 
 	// Run starts the process: (*exec.Cmd).Start unless set.
 	Run func(*exec.Cmd) error
 
 	command func() (*exec.Cmd, error)
-	// serves reports whether clients are served: by this process, and not by another on
-	// the same port.
+	// serves reports whether this process, and not another one on the same port, serves
+	// clients.
 	serves func() bool
-	often  time.Duration // for how long to wait before looking again
+	often  time.Duration // pause between calls of serves
 
 	mu    sync.Mutex
 	over  bool     // after End
@@ -40,7 +40,7 @@ type Server struct {
 	out   *Output
 }
 
-// hold returns one more address, until End.
+// hold returns one more address, which s holds until End.
 func (s *Server) hold() (string, error) {
 	addr, release, err := Hold()
 	if err == nil {
@@ -49,7 +49,7 @@ func (s *Server) hold() (string, error) {
 	return addr, err
 }
 
-// Begin starts the server for the first time, on a port that is free, and waits until it serves.
+// Begin starts the server for the first time, on a free port, and waits until it serves.
 func (s *Server) Begin() error {
 	return attempt(func() error {
 		s.Addr = ""
@@ -57,8 +57,8 @@ func (s *Server) Begin() error {
 	})
 }
 
-// attempt calls start up to five times: somebody who does not ask Hold may take a port
-// before a server does.
+// attempt calls start up to five times, because a program that does not use Hold may take a
+// port before the server does.
 func attempt(start func() error) error {
 	var errs []error
 	for range 5 {
@@ -71,7 +71,7 @@ func attempt(start func() error) error {
 	return errors.Join(errs...)
 }
 
-// Start starts the process and waits until it serves. One that does not is killed.
+// Start starts the process and waits until it serves. If it does not serve, Start kills it.
 func (s *Server) Start() error {
 	if err := s.Launch(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Server) Start() error {
 	return s.Await()
 }
 
-// Launch starts the process, and waits for nothing.
+// Launch starts the process, and does not wait until it serves.
 func (s *Server) Launch() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +97,8 @@ func (s *Server) Launch() (err error) {
 	}
 	out := new(Output)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.WaitDelay = Patience // a child of the server may have the pipe still
-	// If we are killed the servers go with us.
+	cmd.WaitDelay = Patience // a child process of the server may keep the pipe open
+	// If we are killed, the kernel kills the server.
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
@@ -116,7 +116,7 @@ func (s *Server) Launch() (err error) {
 	return nil
 }
 
-// Await waits until the process serves. One that does not is killed.
+// Await waits until the process serves. If it does not serve within Patience, Await kills it.
 func (s *Server) Await() error {
 	for end := time.Now().Add(Patience); s.Alive() && time.Now().Before(end); time.Sleep(s.often) {
 		if s.serves() {
@@ -131,7 +131,7 @@ func (s *Server) Await() error {
 	return fmt.Errorf("%s at %s %s:\n%s", s.cmd.Path, s.Addr, why, s.Output())
 }
 
-// Alive reports whether the process has not ended.
+// Alive reports whether the process runs or is stopped.
 func (s *Server) Alive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// End kills the process for good, and gives its addresses back.
+// End kills the process for good, and releases its addresses.
 func (s *Server) End() {
 	s.mu.Lock()
 	s.over = true
@@ -170,7 +170,7 @@ func (s *Server) End() {
 	s.holds = nil
 }
 
-// Restart kills the process and starts it again, with its data and at its address.
+// Restart kills the process and starts it again, with the same data and address.
 func (s *Server) Restart() error {
 	s.Kill()
 	var err error
@@ -185,8 +185,8 @@ func (s *Server) Pid() int {
 	return s.cmd.Process.Pid
 }
 
-// Stop stops the process, and returns when no thread of it runs any more: the signal takes
-// its time on a busy machine.
+// Stop sends SIGSTOP and returns when all threads of the process have stopped. On a busy machine that
+// takes a while.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	pid := s.cmd.Process.Pid
@@ -203,11 +203,11 @@ func (s *Server) Stop() {
 	})
 }
 
-// Cont lets a process go on that was stopped.
+// Cont continues the stopped process.
 func (s *Server) Cont() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cmd.Process.Signal(syscall.SIGCONT) // nothing is sent to one that has ended
+	s.cmd.Process.Signal(syscall.SIGCONT) // returns an error if the process has ended
 }
 
 // Output returns what the process has written since its last start.
@@ -220,7 +220,7 @@ func (s *Server) Output() string {
 	return s.out.String()
 }
 
-// Output is what a process, or a log, has written so far.
+// Output keeps everything that is written to it.
 type Output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -238,8 +238,8 @@ func (o *Output) String() string {
 	return o.b.String()
 }
 
-// Backup stops the server, copies dir, in which it keeps its data, and starts it again. Restore
-// does so the other way round: the server then has the data of that time.
+// Backup kills the server, copies dir, where the server has its data, and starts the server again.
+// restore kills the server, copies the data back, and starts the server again.
 func (s *Server) Backup(dir string) (restore func() error, err error) {
 	copied := dir + ".backup"
 	s.Kill()

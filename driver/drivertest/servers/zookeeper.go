@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// ZooKeeper is a server of its own, or one of an ensemble.
+// ZooKeeper is a standalone ZooKeeper server, or a member of an ensemble.
 type ZooKeeper struct {
 	Server
 	Java     []string // flags of the virtual machine
@@ -23,14 +23,14 @@ type ZooKeeper struct {
 	look growing
 }
 
-// Jar is the server. Its manifest names most of what it needs, and classes the rest.
+// Jar is the server's archive. Its manifest names most of the archives that it needs; classes names the rest.
 const (
 	Jar     = "/usr/share/java/zookeeper.jar"
 	classes = Jar + ":/usr/share/java/slf4j-simple.jar:/usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar"
 )
 
-// NewZooKeeper returns a server that is not started yet. Of the settings, one has to be
-// tickTime, and those that begin with -D are for Java.
+// NewZooKeeper returns a server that is not started yet. The settings must include tickTime.
+// Settings that begin with -D are flags of Java.
 func NewZooKeeper(dir string, settings ...string) *ZooKeeper {
 	z := &ZooKeeper{Java: []string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dzookeeper.forceSync=no"}}
 	z.Dir, z.often, z.look = dir, 10*time.Millisecond, growing(400*time.Millisecond)
@@ -72,7 +72,7 @@ func StartZooKeeper(t T, settings ...string) *ZooKeeper {
 	return z
 }
 
-// Word sends one of the four-letter words and returns the answer.
+// Word sends a four-letter command, such as srvr, and returns the answer.
 func (z *ZooKeeper) Word(w string) string { return Word(z.Addr, w) }
 
 // Word is ZooKeeper.Word for the server at addr.
