@@ -29,9 +29,9 @@ type Elector struct {
 	Locks *pawl.Client // acquires the leases; must be set
 	Name  string       // the name of the election
 
-	// Report is called with the error because of which the elector is not a candidate at the moment. The elector
-	// tries again if the store could not be reached or the lease was lost, and stops after any other error. If
-	// Report is nil, slog.Default() logs the error.
+	// Report is called with an error when the elector stops being a candidate. The elector tries again if the
+	// store could not be reached or the lease was lost, and gives up after any other error. If Report is nil,
+	// slog.Default() logs the error.
 	Report func(name string, err error)
 
 	Options []pawl.Option // for Elect

@@ -35,8 +35,8 @@ type hint struct {
 }
 
 // hints are advice on the errors by which a server refuses a request. The server has recorded nothing then, except
-// with ErrNoSpace. If an error says that there is no leader, a single member has answered, not the cluster; then
-// silent is set.
+// with ErrNoSpace. An error with silent comes from a single member that has no leader, so the cluster has not
+// answered.
 var hints = []hint{
 	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: grant it readwrite, see docs/etcd-protocol.md", true, false, storekit.ErrDenied},
 	{rpctypes.ErrAuthFailed, "the server refuses this user or password: correct them in the URL", true, false, storekit.ErrDenied},

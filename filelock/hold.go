@@ -197,7 +197,7 @@ func (h *hold) close() {
 		unflock(h.lock)
 	}
 	h.lock.Close()
-	h.member.standUp(h.inherited)
+	h.member.leave(h.inherited)
 	if h.fifo != nil {
 		h.fifo.Close()
 	}

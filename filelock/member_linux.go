@@ -18,14 +18,14 @@ type member struct {
 	slot *os.File // the flock of its slot; nil if it is shared
 }
 
-// seats returns the directory with the members' FIFOs.
-func (s *store) seats(enc string) queue { return queue{s, s.path(enc, heldSuffix)} }
+// memberDir returns the directory with the members' FIFOs.
+func (s *store) memberDir(enc string) queue { return queue{s, s.path(enc, heldSuffix)} }
 
-// sitDown makes the FIFO that shows a member to others.
-func (h *hold) sitDown(enc string) error {
+// showMember makes the FIFO that shows a member to others.
+func (h *hold) showMember(enc string) error {
 	m := h.member
 	m.place = place{
-		queue:  h.store.seats(enc),
+		queue:  h.store.memberDir(enc),
 		ticket: newTicket(uint64(h.st.rec.Token)),
 		who:    memberText(h.st.rec),
 		fd:     -1,
@@ -56,9 +56,9 @@ func (m *member) free() {
 	}
 }
 
-// standUp closes the slot's file and removes the FIFO's name. If a child has inherited the files, the FIFO stays
+// leave closes the slot's file and removes the FIFO's name. If a child has inherited the files, the FIFO stays
 // for the child.
-func (m *member) standUp(inherited bool) {
+func (m *member) leave(inherited bool) {
 	if m == nil {
 		return
 	}
@@ -83,23 +83,23 @@ func (m *member) sameFiles() bool {
 	return m == nil || m.slot == nil || sameFile(m.slot, m.slot.Name())
 }
 
-// seat is a member as other participants see it.
-type seat struct {
+// shownMember is a member as other participants see it.
+type shownMember struct {
 	record
 	known bool   // the record was read; a member that is leaving has none
 	path  string // the path of the member's FIFO
 }
 
 // members returns the live members in the order of their tokens.
-func (s *store) members(enc string) []seat {
-	q := s.seats(enc)
+func (s *store) members(enc string) []shownMember {
+	q := s.memberDir(enc)
 	tickets, _ := q.list()
-	var members []seat
+	var members []shownMember
 	for _, t := range tickets {
 		if !q.alive(t) {
 			continue
 		}
-		m := seat{path: q.path(t)}
+		m := shownMember{path: q.path(t)}
 		if text, err := os.Readlink(m.path + whoSuffix); err == nil {
 			m.known = json.Unmarshal([]byte(text), &m.record) == nil
 		}
@@ -121,7 +121,7 @@ func (s *store) inTheWay(enc string, req *driver.Request) ([]*watch, error) {
 	}
 	members := s.members(enc)
 	// All members are of one kind. A member that is leaving does not show which.
-	kind := slices.IndexFunc(members, func(m seat) bool { return m.known })
+	kind := slices.IndexFunc(members, func(m shownMember) bool { return m.known })
 	alike := kind < 0 || members[kind].Shared == req.Shared && members[kind].Slots == req.Slots
 	if alike && kind >= 0 && (req.Shared || len(members) < req.Slots) {
 		return nil, nil

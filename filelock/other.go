@@ -52,15 +52,15 @@ type member struct{}
 
 func (m *member) free() {}
 
-func (m *member) standUp(bool) {}
+func (m *member) leave(bool) {}
 
 func (m *member) files(files []*os.File) []*os.File { return files }
 
 func (m *member) sameFiles() bool { return true }
 
-type seat struct{ record }
+type shownMember struct{ record }
 
-func (s *store) members(string) []seat { return nil }
+func (s *store) members(string) []shownMember { return nil }
 
 // flocks returns nil: the owners of flocks are unknown here.
 func flocks() map[string]int { return nil }

@@ -106,7 +106,7 @@ func (h *hold) enter(enc string, req *driver.Request, alone bool) (err error) {
 	if err := h.write(req); err != nil {
 		return err
 	}
-	if err := h.sitDown(enc); err != nil || !alone {
+	if err := h.showMember(enc); err != nil || !alone {
 		return err
 	}
 	// The gate keeps others from joining in between, but an exclusive lease can take the flock.

@@ -134,7 +134,7 @@ func (w *waiting) granted(t testing.TB) *lease {
 func childrenOf(t testing.TB, c *client, name string) []string {
 	t.Helper()
 	s := c.wire
-	n, err := s.usual(t.Context())
+	n, err := s.inspectSession(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

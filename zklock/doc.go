@@ -24,11 +24,13 @@
 //
 // The client cannot trust a lease for the whole session timeout. The leader learns that a client is alive when it
 // asks the client's server, every half tick, so it may count the timeout from before the last request. A lease is
-// therefore trusted for two ticks and a few round trips less than its session lasts. Within that margin the client
-// makes several transactions. It counts trust from a transaction of which the leader must have heard, even if the
-// leader has paused since. If the TTL is eight ticks or more, the session timeout is the TTL, so a crashed holder
-// keeps others out for the TTL at most. If the TTL is shorter, the session lasts longer than the TTL. It also does
-// for leases that are not renewed, as their holders need the whole TTL.
+// therefore trusted for two ticks and a few round trips less than its session lasts. The client makes several
+// transactions within that margin. From them it computes the earliest instant from which the leader may count the
+// timeout, even if the leader has paused.
+//
+// If the TTL is eight ticks or more, the session timeout is the TTL, so a crashed holder keeps others out for the
+// TTL at most. If the TTL is shorter, the session lasts longer than the TTL. So does the session of leases that are
+// not renewed, because their holders need the whole TTL.
 //
 // # TTL and sessions
 //

@@ -27,7 +27,7 @@ const mostEndless = 20
 
 // endlessNodes looks for nodes that are not ephemeral. The servers never grant their locks.
 func (s *store) endlessNodes(ctx context.Context) (found []driver.Finding) {
-	n, err := s.usual(ctx)
+	n, err := s.inspectSession(ctx)
 	if err != nil {
 		return nil // examineAll reports the error
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// usual returns the session that Inspect, List and Break use.
-func (s *store) usual(ctx context.Context) (*session, error) {
+// inspectSession returns the session that Inspect, List and Break use.
+func (s *store) inspectSession(ctx context.Context) (*session, error) {
 	return s.session(ctx, purpose{ttl: s.ttl})
 }
 
@@ -81,7 +81,7 @@ func holdersIn(l line, found []content) []driver.Held {
 
 // Inspect implements driver.Store.
 func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	n, err := s.usual(ctx)
+	n, err := s.inspectSession(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s *session) lineOf(ctx context.Context, dir string) (line, []content, erro
 
 // List implements driver.Store. It reads the nodes of all names that begin with prefix.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	n, err := s.usual(ctx)
+	n, err := s.inspectSession(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (s *session) names(ctx context.Context, prefix string) (names []string, err
 // Break implements driver.Store. One transaction deletes the node of the lease and records in the name's node who
 // has broken the lease, and why.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	n, err := s.usual(ctx)
+	n, err := s.inspectSession(ctx)
 	if err != nil {
 		return err
 	}

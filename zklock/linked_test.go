@@ -43,7 +43,7 @@ func left(t testing.TB, s *server, prefix string) (nodes []string) {
 	t.Helper()
 	d := openThrough(t, drivertest.NewLink(t, s.Addr), options(time.Minute))
 	defer d.Close()
-	n, err := d.wire.usual(t.Context())
+	n, err := d.wire.inspectSession(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

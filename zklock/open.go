@@ -104,7 +104,7 @@ func connect(ctx context.Context, url string, opts *Options) (*store, error) {
 		return nil, err
 	}
 	s.learnTick(ctx, p.opts.TickTime > 0)
-	if _, err := s.usual(ctx); err != nil {
+	if _, err := s.inspectSession(ctx); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("zklock: %s: %w", p.shown, err)
 	}

@@ -649,8 +649,8 @@ BEGIN
   END IF;
 END $$;
 
--- go admits waiters after a lease has ended, unless no lease may be granted now. pawl.open makes these commits as
--- safe as those of a request, whatever the session's settings are.
+-- go admits waiters after a lease has ended, unless no lease may be granted now. It calls pawl.open, so its grants
+-- are as safe as the grant of a request, whatever the session's settings are.
 CREATE OR REPLACE FUNCTION pawl.go(l pawl.lock, at bigint, p_claim bigint, moved bool) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE is_open record;
 BEGIN

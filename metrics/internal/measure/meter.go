@@ -85,7 +85,7 @@ func (m *Meter) record(e pawl.Event, i *Instrument, value float64, more ...strin
 	m.library.Record(e.Context, i, value, g.labels(i, more...)...)
 }
 
-// labels returns the values of the labels of i: those of the group that i has, and then more.
+// labels returns the values of the labels of i: class and kind, as far as i has them, and then more.
 func (g Group) labels(i *Instrument, more ...string) []string {
 	return append([]string{g.Class, g.Kind}, more...)[:len(i.Labels)]
 }
