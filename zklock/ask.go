@@ -159,11 +159,19 @@ func (n *node) place(ctx context.Context) (line, int, error) {
 	if i < 0 {
 		return nil, 0, errGone
 	}
+	// The own node was made after the name's node, and not after Pzxid. If both are of one epoch, it is of that, too.
+	own := all.stat.Pzxid
+	if epoch(own) != epoch(all.stat.Czxid) {
+		if err := n.own(ctx); err != nil {
+			return nil, 0, err
+		}
+		own = get(n.s, &n.czxid)
+	}
 	n.s.mu.Lock()
-	n.token = l[i].token
+	n.token = l[i].token(own)
 	n.s.mu.Unlock()
 	if n.token == 0 {
-		return nil, 0, fmt.Errorf("epoch %d: %w", uint64(all.stat.Czxid)>>32, errEpochs)
+		return nil, 0, fmt.Errorf("epoch %d: %w", epoch(own), errEpochs)
 	}
 	return l, i, n.checkOrder(all.stat.Pzxid)
 }

@@ -11,8 +11,9 @@
 // ends; then the lease ends too.
 //
 // The fencing token is made of the czxid of the name's node (the number of the transaction that created it) and
-// the number of the lease's node: their sum, times 4,096. The client uses the tokens in between for hand-offs
-// among its own goroutines, which need no request.
+// the number of the lease's node: their sum, times 4,096. If an election came between the two nodes, it is made of the
+// czxid of the lease's node. The client uses the tokens in between for hand-offs among its own goroutines, which
+// need no request.
 //
 // # What is trusted
 //

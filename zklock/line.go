@@ -45,11 +45,14 @@ func checkKind(k kind) error {
 
 // child is one node in the queue of a name.
 type child struct {
-	name  string
-	kind  kind
-	seq   int64
-	token uint64 // the lease's token; 0 if the number would be too large
+	name   string
+	kind   kind
+	seq    int64
+	parent int64 // the transaction that made the name's node
 }
+
+// token returns the token of the lease whose node the transaction own made; see tokenOf.
+func (c child) token(own int64) uint64 { return tokenOf(c.parent, c.seq, own) }
 
 // nodeName matches the nodes of this package, of Curator's mutex and read-write lock, of kazoo's locks, and of
 // package zk's Lock. The server writes the number as %010d. The first use compiles the expression, because
@@ -92,7 +95,7 @@ func readLine(names []string, czxid int64) (line, error) {
 			if c.seq < 0 || c.seq >= maxSeq {
 				return nil, errOverflow
 			}
-			c.token = tokenOf(czxid, c.seq)
+			c.parent = czxid
 			l = append(l, c)
 		}
 	}

@@ -37,6 +37,7 @@ type node struct {
 
 	// Guarded by session.mu.
 	name    string            // "" until it is known
+	czxid   int64             // the transaction that made the node; 0 until the node was watched
 	token   uint64            // 0 until it is known
 	line    line              // the queue while the lease waits; ahead removes nodes that go
 	before  []string          // the paths of the watched nodes before this one

@@ -70,7 +70,7 @@ func held(c child, data []byte, stat *zk.Stat) driver.Held {
 		r.Acquired = time.UnixMilli(stat.Ctime)
 	}
 	return driver.Held{
-		Holder: r.Holder, Lease: r.Lease, Token: driver.Token(c.token), Why: r.Why,
+		Holder: r.Holder, Lease: r.Lease, Token: driver.Token(c.token(stat.Czxid)), Why: r.Why,
 		Acquired: r.Acquired,
 		Shared:   c.kind.shared, Slots: c.kind.slots,
 	}

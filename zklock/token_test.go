@@ -23,19 +23,55 @@ import (
 // TestTokens: between those of two transactions there is room for what is set aside, and
 // the largest is below 2^63.
 func TestTokens(t *testing.T) {
-	for _, czxid := range []int64{1, 2, 1<<32 - 1, 1 << 32, maxCzxid - 10} {
-		if token, next := tokenOf(czxid, 8), tokenOf(czxid, 9); token+reserved >= next || token>>tokenBits != uint64(czxid)+9 {
+	for _, czxid := range []int64{1, 2, 1 << 32, maxCzxid - 10} {
+		if token, next := tokenOf(czxid, 8, czxid+9), tokenOf(czxid, 9, czxid+10); token+reserved >= next || token>>tokenBits != uint64(czxid)+9 {
 			t.Errorf("nodes 8 and 9 after transaction %#x: tokens %d and %d", czxid, token, next)
 		}
 	}
-	if last := tokenOf(maxCzxid-3, 2) + reserved; last != math.MaxInt64 {
-		t.Errorf("the last token is %d; want 2^63-1", last)
-	}
-	for _, czxid := range []int64{maxCzxid - 2, maxCzxid + 1, math.MaxInt64, -9} {
-		if got := tokenOf(czxid, 2); got != 0 {
-			t.Errorf("node 2 after transaction %#x has token %d; want none", czxid, got)
+	for _, parent := range []int64{maxCzxid - 3, 1} {
+		if last := tokenOf(parent, 2, maxCzxid) + reserved; last != math.MaxInt64 {
+			t.Errorf("node 2 after transaction %#x has the last token %d; want 2^63-1", parent, last)
 		}
 	}
+	for _, czxid := range []int64{maxCzxid - 2, maxCzxid + 1, math.MaxInt64, -9} {
+		for _, parent := range []int64{czxid, 1} {
+			if got := tokenOf(parent, 2, max(czxid, maxCzxid+1)); got != 0 {
+				t.Errorf("node 2 after transaction %#x has token %d; want none", parent, got)
+			}
+		}
+	}
+}
+
+// TestTokensGrow enumerates what may happen between the leases of a name. Each has a greater token than the last, and
+// none a greater one than its node's transaction, so that a name's node that is made anew goes on above it.
+func TestTokensGrow(t *testing.T) {
+	type servers struct{ zxid, parent, seq int64 }
+	elect := func(s servers) servers { s.zxid = (epoch(s.zxid) + 1) << 32; return s }
+	act := func(s servers) servers { s.zxid++; return s }
+	var walk func(now, backup servers, last uint64, done string)
+	walk = func(now, backup servers, last uint64, done string) {
+		if strings.Count(done, " ") == 7 {
+			return
+		}
+		next := act(now)
+		token := tokenOf(next.parent, next.seq, next.zxid)
+		if token <= last || token > uint64(next.zxid)<<tokenBits {
+			t.Fatalf("%s: the next lease has token %#x after %#x, by transaction %#x", done, token, last, next.zxid)
+		}
+		next.seq++
+		walk(next, backup, token, done+" lease")
+		walk(act(now), backup, last, done+" other")
+		walk(elect(now), backup, last, done+" election")
+		next = act(now)
+		next.parent, next.seq = next.zxid, 0
+		walk(next, backup, last, done+" anew")
+		walk(now, now, last, done+" backup")
+		if epoch(backup.zxid) == epoch(now.zxid) {
+			walk(elect(backup), backup, last, done+" restore")
+		}
+	}
+	first := servers{zxid: 1<<32 + 5, parent: 1<<32 + 5}
+	walk(first, first, 0, "")
 }
 
 // TestEpochsRunOut: a server that has led so often that its transactions are no tokens
@@ -55,7 +91,7 @@ func TestEpochsRunOut(t *testing.T) {
 	release(t, g)
 	s.restart(t) // one more epoch, in which the node of another name is made
 	for _, acquire := range []func() (*participant.Lease, error){
-		func() (*participant.Lease, error) { return d.TryAcquire(t.Context(), request("another", time.Minute)) },
+		func() (*participant.Lease, error) { return d.TryAcquire(t.Context(), request("deploy", time.Minute)) },
 		func() (*participant.Lease, error) { return d.Acquire(t.Context(), request("another", time.Minute)) },
 	} {
 		var g *participant.Lease
@@ -67,7 +103,7 @@ func TestEpochsRunOut(t *testing.T) {
 			t.Errorf("in the epoch after the last = %v, %v; want it refused", g, err)
 		}
 	}
-	if n := childrenOf(t, d, "another"); len(n) != 0 {
+	if n := append(childrenOf(t, d, "another"), childrenOf(t, d, "deploy")...); len(n) != 0 {
 		t.Errorf("there are the nodes %q; want none", n)
 	}
 }
@@ -124,6 +160,58 @@ func TestRestoredBackup(t *testing.T) {
 		}
 	}
 	release(t, take(t, openURL(t, s.url(), ttl), request("deploy", ttl)))
+}
+
+// TestRestoredEnsemble: the servers are restored from a backup that was made while they ran. The election begins a new
+// epoch, so the restored node of the name gives greater tokens than before, to new clients, too.
+func TestRestoredEnsemble(t *testing.T) {
+	t.Parallel()
+	const ttl, name = 20 * time.Second, "deploy"
+	s := startAged(t, 1)
+	d := openURL(t, s.url(), ttl)
+	release(t, take(t, d, request(name, ttl)))
+	live, backup := filepath.Join(s.Dir, "version-2"), t.TempDir()
+	if err := os.CopyFS(backup, os.DirFS(live)); err != nil {
+		t.Fatal(err)
+	}
+	last := uint64(0)
+	for range 20 {
+		g := take(t, d, request(name, ttl))
+		last = g.Token()
+		release(t, g)
+	}
+	s.Kill()
+	if err := os.RemoveAll(live); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(live, os.DirFS(backup)); err != nil {
+		t.Fatal(err)
+	}
+	s.restart(t)
+	for _, c := range []*client{openURL(t, s.url(), ttl), d} { // d itself refuses tokens that it has had
+		var g *participant.Lease
+		var err error
+		req := request(name, ttl)
+		if !eventually(2*patience, func() bool { // the session that the servers do not know has to end
+			g, err = c.TryAcquire(t.Context(), req)
+			return err == nil
+		}) {
+			t.Fatalf("TryAcquire = %v", err)
+		}
+		if g.Token() <= last {
+			t.Errorf("token %d after %d", g.Token(), last)
+		}
+		last = g.Token()
+		if info, err := c.Inspect(t.Context(), name); err != nil || uint64(info.Token) != last {
+			t.Errorf("Inspect shows token %v, %v; want %d", info, err, last)
+		}
+		n := c.lease(g, req).n
+		wait(t, c, request(name, ttl)).cancel()
+		if _, _, err := n.place(t.Context()); err != nil || n.token != last {
+			t.Errorf("after another node has come, the token is %d, %v; want %d", n.token, err, last)
+		}
+		release(t, g)
+	}
 }
 
 // TestOldNodeIsNoRestore: an attempt is repeated after another name was granted, and takes a node

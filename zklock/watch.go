@@ -78,6 +78,9 @@ func (s *session) set(ctx context.Context, path string, w *watch) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.wake()
+		if err == nil && w.own != nil {
+			w.own.czxid = stat.Czxid
+		}
 		switch {
 		case s.watches[path] != w:
 		case err == nil && w.own != nil:
