@@ -77,8 +77,8 @@ func (c *change) check() error {
 	return c.another(c.next.equal)
 }
 
-// another returns an error if a node is closed for a set that is not ours, or for a change that began after ours was done: the node
-// was closed in a later generation.
+// another returns an error if a node is closed for another change: for a set that is not ours, or in a later generation, by a change
+// that began after ours was done.
 func (c *change) another(ours func(nodeSet) bool) error {
 	for a, e := range c.seen {
 		if e.state == isClosed && e.store == c.now.store && (e.gen > c.now.gen || e.gen == c.now.gen && !ours(e.next)) {
