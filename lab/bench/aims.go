@@ -7,20 +7,20 @@ import (
 	"math"
 )
 
-// aim is what we want of a workload. A miss stays in the table.
+// aim is a goal for a workload. The table of verdicts also shows the goals that were missed.
 type aim struct {
 	workload string
 	want     string
 	got      func(*results) float64 // NaN if it was not measured
 	limit    float64
-	atLeast  bool // the limit is the least, else the most
+	atLeast  bool // the limit is a minimum; otherwise it is a maximum
 	show     func(float64) string
 }
 
 func times(v float64) string { return decimals(v, 2) + " ×" }
 func plain(v float64) string { return decimals(v, 3) }
 
-// least is for ratios that shall be great, most for those that shall be small.
+// least returns an aim for a ratio of at least limit, and most an aim for a ratio of at most limit.
 func least(workload, want string, limit float64, got func(*results) float64) aim {
 	return aim{workload, want, got, limit, true, times}
 }
@@ -31,7 +31,7 @@ func most(workload, want string, limit float64, got func(*results) float64) aim 
 
 func (a aim) shown(f func(float64) string) aim { a.show = f; return a }
 
-// toFloor, toBest and toPeer compare our cell of a workload with others.
+// toFloor, toBest and toPeer compare our cell of a workload with the floor, the best peer, and named peers.
 func toFloor(workload string, f func(*sample) float64) func(*results) float64 {
 	return func(r *results) float64 { return compare(r.first(workload, ours), r.first(workload, floor), f) }
 }
@@ -59,7 +59,7 @@ func toPeer(workload string, peers ...string) func(*results) float64 {
 	}
 }
 
-// figure is of our cell alone.
+// figure returns a figure of our cell alone.
 func figure(workload string, f func(*cell) float64) func(*results) float64 {
 	return func(r *results) float64 {
 		if c := r.first(workload, ours); c != nil {
@@ -102,7 +102,7 @@ var aims = []aim{
 	most("S6", "TTL + 20 ms at most", 20e6, figure("S6", (*cell).longest)).shown(period),
 	most("S6/zk", "no later than zk.Lock", 1, toBest("S6/zk")),
 	most("S7", "≤ 1 KiB a lease", 1024, figure("S7", medianOf(extra("bytes a lease")))).shown(number),
-	// There are some thousand for the renewals that are under way.
+	// Renewals that are under way need some thousand goroutines.
 	most("S7", "no goroutine a lease (≤ 5,000 in all)", 5000, figure("S7", medianOf(extra("more goroutines")))).shown(number),
 	most("S7", "client ≤ 0.3 core", 0.3, figure("S7", medianOf(extra("client, cores")))).shown(plain),
 	least("S7", "commands pipelined (≥ 2 a read of the server)", 2, figure("S7", medianOf(extra("requests a read of the server")))).shown(plain),
@@ -147,7 +147,7 @@ var aims = []aim{
 	most("S10", "≤ 2 × flock x true", 2, toPeer("S10", "flock x true")),
 }
 
-// verdicts returns a row for each aim of the workloads that were run.
+// verdicts returns a table with a row for each aim of the workloads that ran.
 func (r *results) verdicts() *table {
 	t := &table{head: []string{"", "aim", "measured", "verdict"}, left: true}
 	for _, a := range aims {

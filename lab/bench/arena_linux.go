@@ -13,30 +13,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arena is what all participants of a cell share, in as many processes as there
-// are: when it begins and ends, and the evidence of whether only one of them was
-// inside at a time. Instants are those of nano.
+// arena is memory that all participants of a cell share, in all processes. It says when
+// the cell begins and ends, and keeps evidence of whether only one participant held the
+// lock at a time. Instants are those of nano.
 type arena struct {
 	start, end atomic.Int64
-	inside     atomic.Int64      // how many hold the lock
-	token      atomic.Int64      // of the last one
-	proc       atomic.Int64      // the process of the last one, plus one
-	left       atomic.Int64      // when the last one began to let go
-	crossed    atomic.Int64      // grants to another process than the one before
-	broken     atomic.Int64      // grants while somebody was inside
-	over       atomic.Bool       // nothing begins any more
-	stale      atomic.Int64      // tokens that were not greater than the one before
-	owners     [512]atomic.Int64 // the process of the last one of each of many locks, plus one
+	inside     atomic.Int64      // how many participants hold the lock
+	token      atomic.Int64      // token of the last holder
+	proc       atomic.Int64      // process of the last holder, plus one
+	left       atomic.Int64      // when the last holder began to release
+	crossed    atomic.Int64      // grants to another process than the grant before
+	broken     atomic.Int64      // grants while another participant held the lock
+	over       atomic.Bool       // the cell is over, for run.watch
+	stale      atomic.Int64      // tokens that were not greater than the token before
+	owners     [512]atomic.Int64 // for many locks: process of the last holder, plus one
 }
 
-// meets is enter for one of many locks, by seat: it counts the crossings only.
+// meets is enter for one of many locks, which seat numbers. It only counts the crossings.
 func (a *arena) meets(proc, seat int) {
 	if a.owners[seat].Swap(int64(proc)+1) != int64(proc)+1 {
 		a.crossed.Add(1)
 	}
 }
 
-// newArena makes an arena in a file, which openArena opens in other processes.
+// newArena makes an arena in a file. Other processes open the file with openArena.
 func newArena(file string) (*arena, error) {
 	if err := os.WriteFile(file, make([]byte, unsafe.Sizeof(arena{})), 0o600); err != nil {
 		return nil, err
@@ -61,9 +61,10 @@ func (a *arena) close() {
 	_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(arena{})))
 }
 
-// enter is called by whoever has got the lock. It returns the process that had it
-// before, plus one, and when that began to let go. When the cell is over, waits are
-// cancelled, and libraries may end leases with them, so nothing is checked.
+// enter notes that a participant in process proc has got the lock. It returns the process of
+// the holder before, plus one, and when that holder began to release. If over is set, enter
+// checks nothing: at the end of a cell waits are cancelled, and some libraries then end
+// leases too.
 func (a *arena) enter(proc int, token uint64, over bool) (before, left int64) {
 	if a.inside.Add(1) != 1 && !over {
 		a.broken.Add(1)
@@ -82,13 +83,13 @@ func (a *arena) enter(proc int, token uint64, over bool) (before, left int64) {
 	return before, left
 }
 
-// leave is called right before the lock is given back.
+// leave notes that the holder is about to release the lock.
 func (a *arena) leave() {
 	a.left.Store(nano())
 	a.inside.Add(-1)
 }
 
-// verdict says what went wrong, if anything did.
+// verdict returns an error if two participants held the lock at a time, or a token did not grow.
 func (a *arena) verdict() error {
 	if n := a.broken.Load(); n > 0 {
 		return fmt.Errorf("two held the lock at the same time, %d times", n)
@@ -99,8 +100,8 @@ func (a *arena) verdict() error {
 	return nil
 }
 
-// nano returns CLOCK_MONOTONIC, which all processes have in common. Go's own clock
-// is the same one, and cheaper to read, but begins with the process.
+// nano returns the time of CLOCK_MONOTONIC, which is the same in all processes. It reads Go's
+// clock, which is cheaper to read and runs in step, but starts with the process.
 func nano() int64 { return int64(time.Since(began)) + beganAt }
 
 var began, beganAt = func() (t time.Time, at int64) {
@@ -111,7 +112,7 @@ var began, beganAt = func() (t time.Time, at int64) {
 		if d := int64(time.Since(before)); d < best {
 			best, t, at = d, before, ts.Nano()-d/2
 		} else {
-			break // it does not get better
+			break // a further reading is not more exact
 		}
 	}
 	return t, at

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// run is one run of a workload's cells.
+// run runs the cells of a workload.
 type run struct {
 	*workload
 	world *world
-	dir   string // for files
+	dir   string // directory for files
 	cell  time.Duration
-	full  bool         // take the time that the aims ask for
-	watch func(*arena) // runs beside a cell
+	full  bool         // run S7 for as long as its aim says
+	watch func(*arena) // runs beside a cell; may be nil
 }
 
-// measure runs a cell once. What goes wrong is in the sample.
+// measure runs a cell once. An error is in the sample.
 func (r *run) measure(contender string, round int) *sample {
 	f := r.special
 	if f == nil {
@@ -34,7 +34,7 @@ func (r *run) measure(contender string, round int) *sample {
 	return s
 }
 
-// loaded runs a cell that is a load.
+// loaded runs a cell that consists of a load.
 func (r *run) loaded(contender, name string) (*sample, error) {
 	l := r.load
 	l.Contender, l.Name = contender, name
@@ -67,7 +67,7 @@ func (r *run) loaded(contender, name string) (*sample, error) {
 	return s, nil
 }
 
-// costs adds what f costs the servers.
+// costs calls f, and adds to the sample the requests and the processor time that f costs the servers.
 func (r *run) costs(contender string, s **sample, f func() (*sample, error)) error {
 	cpu, err := r.world.cpu()
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *run) costs(contender string, s **sample, f func() (*sample, error)) err
 	return err
 }
 
-// schedule says when the cell begins and ends.
+// schedule sets the begin and the end of the cell.
 func (r *run) schedule(a *arena) {
 	start := nano() + int64(max(r.cell/8, r.warm))
 	a.start.Store(start)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commands are the contenders of S10, which are programs.
+// commands has the command lines of the contenders of S10, which are programs.
 var commands = map[string]func(dir string) []string{
 	"true":               func(string) []string { return []string{"true"} },
 	"flock x true":       func(dir string) []string { return []string{"flock", filepath.Join(dir, "x"), "true"} },
@@ -22,10 +22,10 @@ var commands = map[string]func(dir string) []string{
 	},
 }
 
-// tags with which a contender is built, if it is pawl.
+// tags has the build tags of the contenders that are pawl.
 var tags = map[string]string{"pawl run x -- true": "", "pawl run, -tags noetcd": "noetcd"}
 
-// command runs one program again and again, on all processors.
+// command runs a program again and again, on all processors.
 func (r *run) command(contender, _ string) (*sample, error) {
 	words := commands[contender](r.dir)
 	s := &sample{Extra: map[string]float64{}}
@@ -57,12 +57,12 @@ func (r *run) command(contender, _ string) (*sample, error) {
 	return s, nil
 }
 
-// buildPawl builds the command, once, and returns its size.
+// buildPawl builds the command unless file exists, and returns its size.
 func buildPawl(file, tags string) (size int64, err error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		cmd := exec.Command("go", "build", "-tags", tags, "-o", file, "github.com/pawl-go/pawl/cmd/pawl")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the README says
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as in the README
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return 0, fmt.Errorf("cannot build pawl: %w: %s", err, out)

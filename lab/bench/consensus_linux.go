@@ -48,7 +48,7 @@ func dialZK(ctx context.Context, w *world) (*zk.Conn, error) {
 	}
 }
 
-// rawZK is what a lock needs: make a node, look who is first, delete the node.
+// rawZK does only what every lock in ZooKeeper needs: create a node, list the nodes, delete the node.
 type rawZK struct{ conn *zk.Conn }
 
 func openRawZK(ctx context.Context, w *world, _ seat) (locker, error) {
@@ -83,7 +83,7 @@ func openZKLock(ctx context.Context, w *world, _ seat) (locker, error) {
 	return zkLocker{conn}, err
 }
 
-// lock cannot be given up: zk.Lock knows no context.
+// lock ignores the context, because zk.Lock takes none.
 func (l zkLocker) lock(_ context.Context, name string) (func() error, uint64, error) {
 	lock := zk.NewLock(l.conn, "/zklock-"+name, anybody)
 	if err := lock.Lock(); err != nil {
@@ -98,8 +98,8 @@ func dialEtcd(w *world) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{w.Etcd}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
 }
 
-// rawEtcd is what a lock needs: put a key if there is none, under a lease that is
-// there already, and delete it.
+// rawEtcd does only what every lock in etcd needs: put a key, if it does not exist, under an
+// existing lease, and delete the key.
 type rawEtcd struct {
 	c     *clientv3.Client
 	lease clientv3.LeaseID
@@ -138,8 +138,8 @@ func (r rawEtcd) close() {
 	_ = r.c.Close()
 }
 
-// etcdMutex keeps a session for each goroutine that locks: two goroutines of one
-// session would both hold a Mutex.
+// etcdMutex uses a session for each goroutine that locks, because two goroutines with the same
+// session could hold a Mutex at the same time.
 type etcdMutex struct {
 	c    *clientv3.Client
 	ttl  int

@@ -15,8 +15,9 @@ const (
 	victims  = 3 // locks of the process that is killed
 )
 
-// crash kills a process with its locks, while another one waits for them. Its times
-// are from the end of the TTL to the next holder where Redis tells that end, else from the kill.
+// crash kills a process that holds locks, while another process waits for them. If Redis has the
+// lock, it measures the time from the end of the TTL to the next holder; otherwise the time
+// from the kill.
 func (r *run) crash(contender, name string) (*sample, error) {
 	holder, err := spawn(&task{Do: "hold", World: r.world, Contender: contender, Name: name, N: victims})
 	if err != nil {
@@ -33,7 +34,7 @@ func (r *run) crash(contender, name string) (*sample, error) {
 		return nil, err
 	}
 	waiter.tell()
-	// Some have renewed by then, and the waiters stand in the queue.
+	// Let the waiters queue up, and some holders renew.
 	time.Sleep(r.cell)
 	holder.kill()
 	killed := nano()
@@ -57,7 +58,7 @@ func (r *run) crash(contender, name string) (*sample, error) {
 		if at < killed {
 			return nil, fmt.Errorf("a waiter had the lock %v before its holder was killed", time.Duration(killed-at))
 		}
-		// The server tells whole milliseconds.
+		// The server rounds to milliseconds.
 		if at < ends[i]-int64(5*time.Millisecond) {
 			return nil, fmt.Errorf("a waiter had the lock %v before the TTL ended", time.Duration(ends[i]-at))
 		}
@@ -70,7 +71,7 @@ func (r *run) crash(contender, name string) (*sample, error) {
 	return s, nil
 }
 
-// left returns how long Redis goes on keeping a lock, to the millisecond.
+// left returns how long Redis will keep a lock, in whole milliseconds.
 func (r *run) left(key string) (time.Duration, error) {
 	text, err := command(r.world.Redis[0], "PTTL", key)
 	if err != nil {
@@ -97,10 +98,10 @@ func (t *task) hold() error {
 	if err := say("held"); err != nil {
 		return err
 	}
-	return told() // until the other side has gone
+	return told() // until the parent process ends or kills us
 }
 
-// wait takes the same locks, and says when it had each.
+// wait acquires the same locks, and tells when it got each.
 func (t *task) wait() error {
 	l, err := t.open()
 	if err != nil {

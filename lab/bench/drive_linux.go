@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// load is what the participants of one process do in a cell: each takes the lock,
-// keeps it for Hold, gives it back, and begins anew until the cell is over.
+// load is the work of the participants of one process in a cell: each acquires the lock,
+// holds it for Hold, releases it, rests for Rest, and repeats that until the cell is over.
 type load struct {
 	Contender string
-	Proc      int           // the number of the process
-	Procs     int           // of how many
+	Proc      int           // number of the process, from 0
+	Procs     int           // number of processes
 	Seats     int           // goroutines of this process
-	Own       bool          // each its own lock, instead of one for all
-	Meet      bool          // with Own: the lock is also that of one goroutine of each other process
-	Apart     bool          // each with a client of its own, as if it were another program
-	Hold      time.Duration // nothing unless set
-	Rest      time.Duration // after each release
-	Name      string        // of the lock, or what the names of own locks begin with
+	Own       bool          // each goroutine of the process has its own lock
+	Meet      bool          // with Own: goroutine i of each process uses the same lock
+	Apart     bool          // each goroutine has its own client, as if it were another program
+	Hold      time.Duration // how long to hold the lock
+	Rest      time.Duration // how long to rest after each release
+	Name      string        // name of the lock, or prefix of the names
 	Measure   measure
 }
 
-// measure is which time a cell is about.
+// measure says which time a cell measures.
 type measure string
 
 const (
 	pair    measure = "acquire and release"
 	waiting measure = "acquire"
-	// In another process, unless the clients have many waiters each and no line of
-	// their own: then it goes through the store in any case.
+	// Only hand-offs to another process count if each client has one waiter. Clients with many
+	// waiters have no local line, so there every hand-off goes through the store and counts.
 	handOff measure = "release to the next holder"
 )
 
-// seated is the lockers of one process.
+// seated is a load with the lockers of one process.
 type seated struct {
 	load
 	lockers []locker // one for each seat, or one for all
@@ -54,7 +54,7 @@ func sit(ctx context.Context, w *world, l load) (*seated, error) {
 		n = l.Seats
 	}
 	for i := range n {
-		// Neighbours in the order of seats are in different processes.
+		// Adjacent seats are in different processes.
 		one, err := c.open(ctx, w, seat{i*l.Procs + l.Proc, n * l.Procs})
 		if err != nil {
 			s.close()
@@ -75,8 +75,8 @@ func (s *seated) close() {
 func (s *seated) drive(a *arena) *sample {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// Without a deadline, from which some libraries would take their TTL. A client with a
-	// lock of its own does not wait, and ends by itself.
+	// The context has no deadline, because some libraries would take their TTL from it. A
+	// participant with its own lock does not wait, and ends by itself.
 	over := time.Duration(a.end.Load() - nano())
 	if s.Own {
 		over += 10 * time.Second
@@ -104,7 +104,7 @@ func (s *seated) drive(a *arena) *sample {
 	return sum
 }
 
-// work is one seat.
+// work does the work of seat i.
 func (s *seated) work(ctx context.Context, a *arena, i int) *sample {
 	p := new(sample)
 	defer p.Times.pack()

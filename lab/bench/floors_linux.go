@@ -23,7 +23,7 @@ func init() {
 	)
 }
 
-// dial returns a client with the settings of package redislock.
+// dial returns a client with the same settings as in package redislock.
 func dial(addr string) (rueidis.Client, error) {
 	return rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{addr}, ForceSingleClient: true, AlwaysPipelining: true, DisableCache: true, DisableRetry: true,
@@ -50,7 +50,7 @@ func closeAll(list []rueidis.Client) {
 	}
 }
 
-// raw is the two round trips that any lock in Redis needs, at all servers at once.
+// raw makes only the two round trips that any lock in Redis needs, to all servers at the same time.
 type raw struct{ clients []rueidis.Client }
 
 var compareDelete = rueidis.NewLuaScript(`if redis.call("GET",KEYS[1]) == ARGV[1] then return redis.call("DEL",KEYS[1]) end return 0`)
@@ -78,7 +78,7 @@ func (r raw) lock(ctx context.Context, name string) (func() error, uint64, error
 	}, 0, err
 }
 
-// each calls f for all servers at the same time and waits for all.
+// each calls f for all servers at the same time, and waits for all calls.
 func (r raw) each(f func(rueidis.Client) error) error {
 	if len(r.clients) == 1 {
 		return f(r.clients[0])
@@ -108,8 +108,8 @@ func (p ping) lock(ctx context.Context, _ string) (func() error, uint64, error) 
 
 func (p ping) close() { p.Close() }
 
-// ring passes a message around among all seats: to give the lock back is to publish
-// to the next one, and to get it is to receive that.
+// ring passes a message around among all seats. To release the lock, a seat publishes a
+// message for the next seat; to acquire it, a seat receives a message.
 type ring struct {
 	seat
 	hear, speak rueidis.Client
@@ -161,7 +161,7 @@ func (r *ring) lock(ctx context.Context, _ string) (func() error, uint64, error)
 
 func (r *ring) close() { closeAll([]rueidis.Client{r.hear, r.speak}) }
 
-// channels is a lock within one process, whose holder wakes the first waiter.
+// channels is a lock within one process. Its holder wakes the first waiter.
 type channels struct {
 	mu    sync.Mutex
 	held  bool
@@ -175,14 +175,14 @@ func (c *channels) lock(ctx context.Context, _ string) (func() error, uint64, er
 	if !c.held {
 		c.held = true
 		c.mu.Unlock()
-		// On one processor nobody else would have asked yet, and nothing be handed over.
+		// Let others ask for the lock first. Otherwise, on one processor, no hand-off would happen.
 		runtime.Gosched()
 		return c.unlock, 0, nil
 	}
 	turn := make(chan struct{})
 	c.queue = append(c.queue, turn)
 	c.mu.Unlock()
-	<-turn // the cell ends when everybody had a turn
+	<-turn // no ctx: every waiter gets its turn before the cell ends
 	return c.unlock, 0, nil
 }
 

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// counts is what Redis servers have counted so far, all together.
+// counts are the sums of the counters of all Redis servers.
 type counts struct {
-	calls map[string]int64 // by command, also those within scripts
-	reads int64            // how often they read from a connection
+	calls map[string]int64 // calls of each command, also by scripts
+	reads int64            // how often the servers read from a connection
 }
 
 // counted asks every Redis server.
@@ -47,12 +47,12 @@ func (c *counts) add(info string) {
 	}
 }
 
-// since returns how many commands there were since before, and how many of them
-// were requests of a client: scripts, and what is in direct.
+// since returns how many commands the servers have run since before, and how many of them
+// were requests of clients: scripts, and the commands in direct.
 func (c *counts) since(before *counts, direct []string) (requests, commands int64) {
 	for name, n := range c.calls {
 		if name == "info" {
-			continue // it was us
+			continue // we sent it
 		}
 		n -= before.calls[name]
 		commands += n
@@ -65,7 +65,7 @@ func (c *counts) since(before *counts, direct []string) (requests, commands int6
 	return requests, commands
 }
 
-// command sends one command to a Redis server and returns the answer, if it is a
+// command sends a command to a Redis server and returns the answer, which has to be a
 // string or a number.
 func command(addr string, words ...string) (string, error) {
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)

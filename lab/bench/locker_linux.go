@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// locker is one participant of a contender. It is safe for concurrent use.
+// locker is a client of a contender. It is safe for concurrent use.
 type locker interface {
-	// lock waits for name, for as long as it takes or until ctx ends, and returns
-	// what gives it back, and the fencing token if there is one.
+	// lock acquires name, and waits until ctx ends. It returns a function that releases
+	// the lock, and the fencing token, or 0.
 	lock(ctx context.Context, name string) (unlock func() error, token uint64, err error)
 	close()
 }
 
-// seat says which of all participants of a cell one is.
+// seat is the number of a locker among all lockers of a cell.
 type seat struct {
 	Index, Total int
 }
@@ -24,11 +24,11 @@ type contender struct {
 	name   string
 	kind   kind
 	open   func(ctx context.Context, w *world, s seat) (locker, error)
-	direct []string                 // commands that it sends to Redis besides scripts
-	key    func(name string) string // where Redis has its lock
+	direct []string                 // commands other than scripts that it sends to Redis
+	key    func(name string) string // the key of its lock in Redis; nil: none
 }
 
-// contenders are all that take part, by name: other processes are told the name.
+// contenders has all contenders by name. Worker processes get the name.
 var contenders = map[string]*contender{}
 
 func enlist(list ...*contender) {
@@ -37,11 +37,11 @@ func enlist(list ...*contender) {
 	}
 }
 
-// gaveUp is a locker whose library gives up by itself, which is counted, and the
-// wait goes on.
+// gaveUp is a locker whose library stops waiting by itself. The locker counts that, and waits
+// again.
 type gaveUp interface{ givenUp() int64 }
 
-// background is for what must be done although the cell is over.
+// background returns a context for cleaning up after the end of a cell.
 func background() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 10*time.Second)
 }

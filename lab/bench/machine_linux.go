@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinnedEnv is set for a process that runs on the clients' processor.
+// pinnedEnv is set in a process that runs on the clients' processor.
 const pinnedEnv = "PAWL_BENCH_PINNED"
 
-// pin puts this program on the first of exactly two processors: the second is the
-// servers'. On more of them the kernel does better than we would.
+// pin restricts this program to the first processor if the machine has two: the servers get the
+// second. With more processors, the kernel distributes the processes better than we could.
 func pin() error {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -29,7 +29,7 @@ func pin() error {
 	if all.Count() != 2 || os.Getenv(pinnedEnv) != "" {
 		return nil
 	}
-	runtime.LockOSThread() // which is the one that lives on in the new program
+	runtime.LockOSThread() // exec keeps the affinity of the calling thread
 	first := processors(all)[0]
 	if err := affinity(first); err != nil {
 		return err
@@ -51,7 +51,7 @@ func processors(set unix.CPUSet) (list []int) {
 	return list
 }
 
-// pinned returns the processors of clients and servers, if they are kept apart.
+// pinned returns the processors of clients and servers. ok is false if they share all processors.
 func pinned() (clients, servers int, ok bool) {
 	n, _ := fmt.Sscanf(os.Getenv(pinnedEnv), "%d,%d", &clients, &servers)
 	return clients, servers, n == 2
@@ -65,8 +65,8 @@ func affinity(cpus ...int) error {
 	return unix.SchedSetaffinity(0, &set)
 }
 
-// startOn starts cmd on the given processors: a process inherits those of the thread
-// that starts it.
+// startOn starts cmd on the given processors. It sets them for its own thread first, because a process
+// inherits the processors of the thread that starts it.
 func startOn(cmd *exec.Cmd, cpus ...int) error {
 	clients, _, ok := pinned()
 	if !ok {
@@ -84,7 +84,7 @@ func startOn(cmd *exec.Cmd, cpus ...int) error {
 	return err
 }
 
-// ownCPU returns what this process has used so far.
+// ownCPU returns the processor time that this process has used so far.
 func ownCPU() time.Duration { return usage(unix.RUSAGE_SELF) }
 
 func usage(who int) time.Duration {
@@ -93,15 +93,15 @@ func usage(who int) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// cpuOf returns what a process and its children have used so far, to a hundredth of a
-// second. PostgreSQL has one for each connection.
+// cpuOf returns the processor time that a process and its children have used so far, to a
+// hundredth of a second. PostgreSQL has a child process for each connection.
 func cpuOf(pid int) (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name, in parentheses, may contain anything; utime and stime are fields 14 and 15,
-	// and those of the children that have ended follow.
+	// The name, in parentheses, may contain anything. Fields 14 and 15 are utime and stime; fields 16
+	// and 17 are the same for children that have ended.
 	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 	if len(f) < 15 {
 		return 0, fmt.Errorf("cannot read /proc/%d/stat", pid)
@@ -115,7 +115,7 @@ func cpuOf(pid int) (time.Duration, error) {
 		}
 		sum += time.Duration(n) * tick
 	}
-	// One that ends meanwhile counts for its parent from now on.
+	// The time of a child that ends meanwhile will be in the parent's fields the next time.
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	for _, s := range strings.Fields(string(children)) {
 		if child, err := strconv.Atoi(s); err == nil {
@@ -126,15 +126,15 @@ func cpuOf(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// stolen returns how much time the machine has had, and how much of it others took:
-// other machines on the same hardware, as far as the hypervisor tells.
+// stolen returns the total time of the processors, and how much of it other virtual machines on
+// the same hardware took, as far as the hypervisor tells.
 func stolen() (total, steal int64) {
 	b, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(b), "\n")
 	for i, f := range strings.Fields(line) {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil || i > 8 {
-			continue // the label; guests, which are counted as users already
+			continue // the label; or times of guests, which the user times include
 		}
 		total += n
 		if i == 8 {
@@ -144,7 +144,7 @@ func stolen() (total, steal int64) {
 	return total, steal
 }
 
-// facts describes the machine and the software, without its name.
+// facts describes the machine, without its name, and the software.
 func facts() []string {
 	cpu := "unknown processor"
 	b, _ := os.ReadFile("/proc/cpuinfo")
@@ -171,7 +171,7 @@ func facts() []string {
 	return append(list, "clients: "+strings.Join(libraries(), ", "))
 }
 
-// libraries returns the peers' modules with their versions.
+// libraries returns the client modules with their versions.
 func libraries() (list []string) {
 	info, _ := debug.ReadBuildInfo()
 	for _, want := range []string{"github.com/redis/rueidis", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock",

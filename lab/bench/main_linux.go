@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures pawl, other lock libraries, and what the stores cost without
-// a lock, side by side: all cells of a table run in turn, again and again, with the
-// same servers, which it starts itself.
+// Command bench compares pawl with other lock libraries, and with the least cost of the stores
+// themselves. It starts the servers. All cells of a table run in turn, again and again,
+// with the same servers.
 package main
 
 import (
@@ -76,8 +76,8 @@ func (f *flags) main() error {
 	return nil
 }
 
-// measure runs the workloads. INT and TERM end it after the cell that runs, with the
-// servers stopped.
+// measure runs the workloads. After INT or TERM it finishes the current cell, stops the
+// servers and returns an error.
 func (f *flags) measure(todo []*workload) (*report, error) {
 	dir, err := os.MkdirTemp("", "pawl-bench-")
 	if err != nil {
@@ -146,7 +146,7 @@ func (f *flags) table(r *report, one *run, stop <-chan os.Signal) error {
 	return nil
 }
 
-// progress shows what goes on, in one line of a terminal.
+// progress shows text in the current line of the terminal, if stderr is one.
 func progress(text string) {
 	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		fmt.Fprintf(os.Stderr, "\r\x1b[K%s", text)

@@ -17,7 +17,7 @@ import (
 
 const manyLeases = 100_000
 
-// many holds very many leases in one process.
+// many measures a process that holds very many leases.
 func (r *run) many(contender, name string) (*sample, error) {
 	length := 20 * time.Second
 	if r.full {
@@ -57,7 +57,8 @@ func (r *run) many(contender, name string) (*sample, error) {
 	return s, nil
 }
 
-// many takes the leases, and looks what they cost and whether they last.
+// many acquires and holds the leases. It measures their memory and processor time, and checks that none is
+// lost.
 func (t *task) many() error {
 	one, err := t.open()
 	if err != nil {
@@ -107,10 +108,10 @@ func acquireAll(locks *pawl.Client, name string, n int) ([]*pawl.Lease, error) {
 	return leases, errors.Join(errs...)
 }
 
-// used returns how much memory is in use, and how many goroutines there are.
+// used returns how many bytes of memory are in use, and how many goroutines there are.
 func used() (memory uint64, goroutines int) {
 	runtime.GC()
-	runtime.GC() // what has finalizers goes with the second one
+	runtime.GC() // the second collection frees objects with finalizers
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc + m.StackInuse, runtime.NumGoroutine()

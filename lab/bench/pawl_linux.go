@@ -30,8 +30,8 @@ func init() {
 			}
 			return pawlClient{c, []pawl.Option{pawl.KeepIdle(time.Hour)}}, nil
 		}},
-		// Each call of a participant stands in the store's queue for itself, and not in its
-		// client's line, so that one process can be a thousand waiters.
+		// Without a client's local line, each call waits in the store's queue. So a few
+		// processes can be a thousand waiters.
 		&contender{name: "pawl, no local line", kind: ours, key: key, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
 			s, err := redislock.NewStore(ctx, "redis://"+w.Redis[0], nil)
 			if err != nil {
@@ -81,7 +81,7 @@ func (p pawlClient) lock(ctx context.Context, name string) (func() error, uint64
 
 func (p pawlClient) close() { _ = p.c.Close() }
 
-// half is a client without its line.
+// half is a client without its local line.
 type half struct {
 	p *participant.Participant
 	w *world
@@ -89,7 +89,7 @@ type half struct {
 
 func (h *half) lock(ctx context.Context, name string) (func() error, uint64, error) {
 	lease, err := h.p.Acquire(ctx, &driver.Request{Name: name, Lease: rand.Text(), TTL: h.w.TTL, Holder: &driver.Holder{Who: "bench"},
-		Renewed: true}) // it lets go before it would have to
+		Renewed: true}) // nothing renews it: the bench releases it long before its TTL
 	if err != nil {
 		return nil, 0, err
 	}

@@ -20,7 +20,7 @@ func init() {
 	)
 }
 
-// pgPool returns connections whose commits wait for the disk unless level is off.
+// pgPool returns a pool of at most so many connections as most says. Their synchronous_commit is level, or the server's default.
 func pgPool(ctx context.Context, w *world, most int32, level string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(w.Postgres)
 	if err != nil {
@@ -33,15 +33,15 @@ func pgPool(ctx context.Context, w *world, most int32, level string) (*pgxpool.P
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// rows is the two round trips that a lock in a table needs, each of which writes one
-// small row, over as many connections as package pglock has.
+// rows makes only the two round trips that a lock in a table needs. Each writes one small
+// row. It uses as many connections as package pglock.
 type rows struct {
 	pool *pgxpool.Pool
-	free string // the second
+	free string // the statement of the second round trip
 }
 
-// openRows makes all commits wait for the disk unless level is off. and is for the second
-// update alone.
+// openRows returns a function that opens rows with synchronous_commit at level. and is appended
+// to the second statement.
 func openRows(level, and string) func(context.Context, *world, seat) (locker, error) {
 	return func(ctx context.Context, w *world, _ seat) (locker, error) {
 		pool, err := pgPool(ctx, w, 4, level)
@@ -53,7 +53,7 @@ func openRows(level, and string) func(context.Context, *world, seat) (locker, er
 	}
 }
 
-// once runs a statement that makes something, one participant after the other.
+// once runs a statement that creates something, under a lock, so that participants run it one after the other.
 func once(ctx context.Context, pool *pgxpool.Pool, statement string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('bench', 0))"); err != nil {
@@ -83,7 +83,7 @@ func (r rows) lock(ctx context.Context, name string) (func() error, uint64, erro
 
 func (r rows) close() { r.pool.Close() }
 
-// bell passes a message around among all seats, as ring does.
+// bell passes a message around among all seats, as ring does, with NOTIFY and LISTEN.
 type bell struct {
 	seat
 	hear, speak *pgx.Conn

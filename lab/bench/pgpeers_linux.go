@@ -11,7 +11,7 @@ import (
 	cirello "cirello.io/pglock"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	_ "github.com/lib/pq" // which cirello.io/pglock asks for
+	_ "github.com/lib/pq" // the driver that cirello.io/pglock needs
 )
 
 func init() {
@@ -20,12 +20,12 @@ func init() {
 		&contender{name: "advisory lock in a transaction", open: openAdvisory(0)},
 		&contender{name: "advisory lock, 5 ms", open: openAdvisory(often)},
 		&contender{name: "a row with an end, 5 ms", open: openEnds(often)},
-		// By itself it waits for the length of a lease, 20 s, before it asks again.
+		// Left alone, it would ask again only after the length of a lease, 20 s.
 		&contender{name: "cirello.io/pglock", open: openCirello(often)},
 	)
 }
 
-// perhaps calls try until it says yes, each time after a while.
+// perhaps calls try until it returns true or an error, with the pause every between calls.
 func perhaps(ctx context.Context, every time.Duration, try func() (bool, error)) error {
 	for {
 		ok, err := try()
@@ -40,7 +40,7 @@ func perhaps(ctx context.Context, every time.Duration, try func() (bool, error))
 	}
 }
 
-// advisory has a connection for each lock that is held or waited for.
+// advisory uses a connection for each lock that it holds or waits for.
 type advisory struct {
 	pool  *pgxpool.Pool
 	every time.Duration
@@ -67,8 +67,8 @@ func (a advisory) lock(ctx context.Context, name string) (func() error, uint64, 
 	return func() error { return tx.Commit(context.Background()) }, 0, nil
 }
 
-// retried is a lock of the session, which those that wait ask for now and then. They keep
-// no connection meanwhile.
+// retried acquires a session-level lock. A waiter asks for it again and again, and keeps no
+// connection in between.
 func (a advisory) retried(ctx context.Context, name string) (func() error, uint64, error) {
 	var mine *pgxpool.Conn
 	err := perhaps(ctx, a.every, func() (got bool, err error) {
@@ -92,8 +92,8 @@ func (a advisory) retried(ctx context.Context, name string) (func() error, uint6
 
 func (a advisory) close() { a.pool.Close() }
 
-// ends is a row that says who holds the lock and until when, as job queues have it to
-// elect their leader: put in, or taken over after its end, and deleted.
+// ends locks with a row that says until when the lock is held, as job queues do to elect a
+// leader. lock inserts the row, or takes it over after its end, and unlock deletes it.
 type ends struct {
 	pool  *pgxpool.Pool
 	every time.Duration
@@ -136,7 +136,7 @@ func openCirello(every time.Duration) func(context.Context, *world, seat) (locke
 		if err != nil {
 			return nil, err
 		}
-		// Without idle ones there would be a new connection for each statement.
+		// Without idle connections, each statement would open a new connection.
 		n := 64 / min(s.Total, 16)
 		db.SetMaxOpenConns(n)
 		db.SetMaxIdleConns(n)

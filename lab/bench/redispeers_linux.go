@@ -28,17 +28,17 @@ func init() {
 		)
 	}
 	enlist(
-		// It does not wait by default. 100 ms is the interval of its own example.
+		// By default redislock does not wait. Its own example retries every 100 ms.
 		&contender{name: "redislock, 100 ms", open: openBSM(100 * time.Millisecond), key: plain},
 		&contender{name: "redislock, 5 ms", open: openBSM(5 * time.Millisecond), key: plain},
 		&contender{name: "rueidislock", open: openRueidis(2), key: first},
-		// The best setting that is fair. With NoLoopTracking, which its README advises, one
-		// goroutine had all acquisitions, and waits did not end.
+		// This is the best setting that is fair. With NoLoopTracking, which its README advises, one
+		// goroutine got the lock each time, and the others waited without end.
 		&contender{name: "rueidislock, tuned", open: openRueidis(1), key: first},
 	)
 }
 
-// redsyncLocker has one go-redis client a server, as in redsync's README.
+// redsyncLocker has a go-redis client for each server, as in redsync's README.
 type redsyncLocker struct {
 	rs      *redsync.Redsync
 	clients []*redis.Client
@@ -113,7 +113,7 @@ func (l *bsmLocker) lock(ctx context.Context, name string) (func() error, uint64
 		if err == nil {
 			return func() error { return lock.Release(context.Background()) }, 0, nil
 		}
-		// A wait without a deadline ends with the TTL.
+		// Obtain stops waiting after the TTL if ctx has no deadline.
 		if ctx.Err() != nil || !errors.Is(err, bsm.ErrNotObtained) && !errors.Is(err, context.DeadlineExceeded) {
 			return nil, 0, err
 		}

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// report is what a run has found.
+// report is the result of all workloads.
 type report struct {
 	results
 	order []section
-	facts []string // of the machine and the software
+	facts []string // facts about the machine and the software
 }
 
-// section is one workload of a report.
+// section is a workload in a report.
 type section struct{ id, title string }
 
-// fileName is a workload's name in names of files.
+// fileName returns the name of a workload as it appears in names of files.
 func fileName(id string) string { return strings.ToLower(strings.ReplaceAll(id, "/", "-")) }
 
-// text is for a terminal.
+// text returns the report for a terminal.
 func (r *report) text() string {
 	var b strings.Builder
 	for _, s := range r.order {

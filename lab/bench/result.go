@@ -9,43 +9,43 @@ import (
 	"time"
 )
 
-// kind is what a contender is.
+// kind is the kind of a contender.
 type kind int
 
 const (
 	peer  kind = iota
 	ours       // pawl
-	floor      // what the store or the language costs without a lock
+	floor      // the least that any lock costs in the store or the language
 )
 
-// metric is what contenders are compared by.
+// metric is the figure by which contenders are compared.
 type metric int
 
 const (
-	byTime metric = iota // the median time, of which less is better
-	byRate               // operations a second
+	byTime metric = iota // the median time; less is better
+	byRate               // operations per second; more is better
 )
 
-// sample is what one run of a cell has found.
+// sample is the result of one run of a cell.
 type sample struct {
-	Ops     int64         // in the time that counts
-	All     int64         // with those before and after it
+	Ops     int64         // operations in the time that counts
+	All     int64         // all operations, also before and after that time
 	Elapsed time.Duration // the time that counts
-	Times   hist          // what load.Measure says, in nanoseconds
-	Longest int64         // wait, in nanoseconds; a wait in vain counts too
+	Times   hist          // the times that load.Measure names, in nanoseconds
+	Longest int64         // the longest wait, in nanoseconds; a wait without success counts too
 	Shares  []int64       // acquisitions of each goroutine, or of each process
 	GaveUp  int64         // waits that a library ended by itself
-	Client  time.Duration // processor time
-	Error   string        // if not empty, nothing else is to be trusted
+	Client  time.Duration // processor time of the clients
+	Error   string        // if not empty, ignore the other fields
 
-	Server   time.Duration      // processor time
-	Requests int64              // to Redis
-	Commands int64              // of Redis, also those within scripts
-	Crossed  int64              // grants to another process than the one before
-	Extra    map[string]float64 // what only one workload knows
+	Server   time.Duration      // processor time of the servers
+	Requests int64              // requests to Redis
+	Commands int64              // commands that Redis ran, also for scripts
+	Crossed  int64              // grants to another process than the grant before
+	Extra    map[string]float64 // figures of a single workload
 }
 
-// add adds what another goroutine or process has found, but for Shares.
+// add adds the sample of another goroutine or process. It leaves out Shares.
 func (s *sample) add(p *sample) {
 	s.Ops += p.Ops
 	s.All += p.All
@@ -58,7 +58,7 @@ func (s *sample) add(p *sample) {
 	}
 }
 
-// cell is one contender in one workload, with a sample for each round.
+// cell is a contender in a workload, with a sample for each round.
 type cell struct {
 	workload  string
 	contender string
@@ -66,7 +66,7 @@ type cell struct {
 	rounds    []*sample
 }
 
-// err returns the first error of any round: then there are no figures.
+// err returns the first error of any round, or "". A cell with an error has no figures.
 func (c *cell) err() string {
 	for i, s := range c.rounds {
 		if s.Error != "" {
@@ -76,7 +76,7 @@ func (c *cell) err() string {
 	return ""
 }
 
-// each returns what f finds in the rounds.
+// each returns the result of f for each round.
 func (c *cell) each(f func(*sample) float64) (list []float64) {
 	for _, s := range c.rounds {
 		list = append(list, f(s))
@@ -105,7 +105,7 @@ func (m metric) better(a, b float64) bool {
 	return a < b
 }
 
-// quantile is over all rounds together.
+// quantile returns a quantile of the times of all rounds together.
 func (c *cell) quantile(q float64) float64 {
 	var sum hist
 	for _, s := range c.rounds {
@@ -114,7 +114,7 @@ func (c *cell) quantile(q float64) float64 {
 	return sum.quantile(q)
 }
 
-// longest is over all rounds, in nanoseconds.
+// longest returns the longest wait of all rounds, in nanoseconds.
 func (c *cell) longest() (d float64) {
 	for _, s := range c.rounds {
 		d = max(d, float64(s.Longest))
@@ -129,10 +129,10 @@ func perOp(n int64, s *sample) float64 {
 	return float64(n) / float64(s.All)
 }
 
-// results are all cells.
+// results are the cells of all workloads.
 type results struct {
 	cells []*cell
-	by    map[string]metric // of workloads
+	by    map[string]metric // by workload
 }
 
 // get returns a cell that has figures, or nil.
@@ -160,8 +160,8 @@ func (r *results) best(workload string, k kind) (best *cell) {
 	return best
 }
 
-// first returns the first cell of a kind that has figures, or nil: the floor that a
-// workload is compared with comes before others.
+// first returns the first cell of a kind that has figures, or nil. If a workload has several floors,
+// the aims refer to the first.
 func (r *results) first(workload string, k kind) *cell {
 	i := slices.IndexFunc(r.cells, func(c *cell) bool { return c.workload == workload && c.kind == k && c.err() == "" })
 	if i < 0 {
@@ -170,7 +170,7 @@ func (r *results) first(workload string, k kind) *cell {
 	return r.cells[i]
 }
 
-// compare returns the ratio of f in two cells, NaN if one has no figures.
+// compare returns the ratio of f in two cells, or NaN if one cell has no figures.
 func compare(a, b *cell, f func(*sample) float64) float64 {
 	if a == nil || b == nil {
 		return math.NaN()

@@ -12,20 +12,20 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
-// server is a process on loopback, with a directory of its own.
+// server is a server process on loopback, with its own directory.
 type server struct {
 	*servers.Server
 	kind string // redis, zk, etcd, postgres
 	dir  string
 }
 
-// zkTick is the tickTime of ZooKeeper, which pawl's clients are told: their sessions are longer than
-// the TTL by some ticks.
+// zkTick is the tickTime of ZooKeeper. pawl's clients have to know it, because their sessions are some ticks
+// longer than the TTL.
 const zkTick = 500 * time.Millisecond
 
 func (s *server) stop() {
 	s.End()
-	// The children of PostgreSQL notice a little later that it has ended.
+	// PostgreSQL's child processes end a little later, and may still write files.
 	servers.Eventually(5*time.Second, func() bool { return os.RemoveAll(s.dir) == nil })
 }
 
@@ -35,8 +35,8 @@ func apart(cmd *exec.Cmd) error {
 	return startOn(cmd, processor)
 }
 
-// dirFor returns a new directory: in memory where syncs to a disk are not what is
-// measured.
+// dirFor returns a new directory for a server. With memory it is in memory, if the machine has
+// that, so that syncs to a disk do not count.
 func dirFor(kind string, memory bool) (string, error) {
 	parent := ""
 	if info, err := os.Stat("/dev/shm"); memory && err == nil && info.IsDir() {
@@ -89,8 +89,8 @@ func (s *server) redis(args ...string) error {
 	return r.Begin()
 }
 
-// postgres starts a server as another user, if this one is root: that must be able to
-// get to its files.
+// postgres starts a PostgreSQL server. If we are root, it runs as another user, who must be able to
+// reach the files.
 func (s *server) postgres() error {
 	if err := os.Chmod(s.dir, 0o711); err != nil {
 		return err

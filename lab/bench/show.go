@@ -20,7 +20,7 @@ func number(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// period shows nanoseconds.
+// period shows a time in nanoseconds with a suitable unit.
 func period(ns float64) string {
 	switch {
 	case math.IsNaN(ns):
@@ -37,7 +37,7 @@ func period(ns float64) string {
 	return fmt.Sprintf("%.2f s", ns/1e9)
 }
 
-// decimals shows a ratio.
+// decimals shows a ratio with n decimals.
 func decimals(v float64, n int) string {
 	switch {
 	case math.IsNaN(v):

@@ -8,12 +8,13 @@ import (
 	"slices"
 )
 
-// hist counts durations in nanoseconds. Its buckets are less than one percent wide,
-// so that millions of them cost nothing, and those of several processes can be added.
+// hist is a histogram of durations in nanoseconds, with buckets less than one percent wide. It
+// takes little memory for millions of durations, and histograms of several processes can be
+// added.
 type hist struct {
 	Counts map[int]int64 `json:"counts"`
 	Max    int64         `json:"max"`
-	dense  []int64       // while it is filled
+	dense  []int64       // counts by bucket, until pack
 }
 
 const (
@@ -21,7 +22,7 @@ const (
 	buckets = (64 - fine) << fine
 )
 
-// bucket returns the bucket of v: below 2^(fine+1) one for each value.
+// bucket returns the bucket of v. Each value below 2^(fine+1) has its own bucket.
 func bucket(v int64) int {
 	u := uint64(max(v, 0))
 	shift := max(bits.Len64(u)-fine-1, 0)
@@ -43,7 +44,7 @@ func (h *hist) add(v int64) {
 	h.Max = max(h.Max, v)
 }
 
-// pack puts what was added where it can be written and merged.
+// pack moves the counts of add to Counts, for JSON and merge.
 func (h *hist) pack() {
 	if h.Counts == nil {
 		h.Counts = map[int]int64{}
@@ -56,7 +57,7 @@ func (h *hist) pack() {
 	h.dense = nil
 }
 
-// merge adds o, which is packed, as h is.
+// merge adds o to h. Both must be packed.
 func (h *hist) merge(o *hist) {
 	if h.Counts == nil {
 		h.Counts = map[int]int64{}
@@ -67,8 +68,8 @@ func (h *hist) merge(o *hist) {
 	h.Max = max(h.Max, o.Max)
 }
 
-// quantile returns the smallest value that is not below a share q of all, or NaN if
-// there are none. h is packed.
+// quantile returns the smallest value such that a share q of all values is at most as great, or
+// NaN if there are none. h must be packed.
 func (h *hist) quantile(q float64) float64 {
 	var total int64
 	order := make([]int, 0, len(h.Counts))
@@ -86,7 +87,7 @@ func (h *hist) quantile(q float64) float64 {
 	return math.NaN()
 }
 
-// median returns the middle of what is not NaN, or NaN.
+// median returns the median of the values other than NaN, or NaN if there are none.
 func median(list []float64) float64 {
 	l := slices.DeleteFunc(slices.Clone(list), math.IsNaN)
 	if len(l) == 0 {
@@ -99,7 +100,7 @@ func median(list []float64) float64 {
 	return l[len(l)/2]
 }
 
-// jain is Jain's index of fairness: 1 if all shares are equal, 1/n if one has all.
+// jain returns Jain's index of fairness: 1 if all n shares are equal, 1/n if one has everything.
 // See R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984.
 func jain(shares []int64) float64 {
 	var sum, squares float64
@@ -113,8 +114,8 @@ func jain(shares []int64) float64 {
 	return sum * sum / (float64(len(shares)) * squares)
 }
 
-// ratio returns the median of a[i]/b[i], where i is a round: what disturbs the
-// machine for longer than a cell disturbs both.
+// ratio returns the median of a[i]/b[i], where i is a round. A disturbance of the machine that is
+// longer than a cell affects both a[i] and b[i], so it hardly changes the ratio.
 func ratio(a, b []float64) float64 {
 	var each []float64
 	for i := range min(len(a), len(b)) {

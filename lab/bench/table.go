@@ -10,16 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// table is text in columns; the first is aligned to the left, the others to the right.
+// table is text in columns. The first column is aligned to the left, the others to the right.
 type table struct {
 	head []string
 	rows [][]string
-	left bool // all columns are aligned to the left
+	left bool // align all columns to the left
 
-	notes []string // below
+	notes []string // lines below the table
 }
 
-// text is for a terminal.
+// text returns the table for a terminal.
 func (t *table) text() string {
 	width := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {
@@ -46,7 +46,7 @@ func (t *table) text() string {
 	return b.String()
 }
 
-// column is a column of a workload's table; one that is empty is left out.
+// column is a column of a workload's table. Empty columns are left out.
 type column struct {
 	head string
 	of   func(*results, *cell) string
@@ -78,7 +78,7 @@ var columns = []column{
 	}},
 }
 
-// fairness is Jain's index where several want the same.
+// fairness returns Jain's index if several participants want the same lock, and NaN otherwise.
 func fairness(s *sample) float64 {
 	if len(s.Shares) < 2 || s.Crossed == 0 {
 		return math.NaN()
@@ -86,8 +86,8 @@ func fairness(s *sample) float64 {
 	return jain(s.Shares)
 }
 
-// perCrossing is how many requests there are for each grant that goes to another
-// process.
+// perCrossing returns the number of requests for each grant that goes to another process than
+// the grant before.
 func perCrossing(s *sample) float64 {
 	if s.Crossed < 2 || s.Requests == 0 {
 		return math.NaN()
@@ -156,7 +156,7 @@ func (r *results) tableOf(workload string) *table {
 	return t
 }
 
-// extras are the columns of what only one workload knows.
+// extras returns the columns for the figures in Extra.
 func extras(cells []*cell) (list []column) {
 	names := map[string]bool{}
 	for _, c := range cells {

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// turns lets two clients of this process take one lock in turn, burst times each. What
-// is compared is the rate: with a kept lease only the first of a burst costs a request,
-// which a median would not show.
+// turns lets two clients of this process acquire one lock in turn, burst times each. It
+// measures the rate, because with a kept lease only the first acquisition of a burst sends
+// requests, and a median would hide that.
 func turns(burst int) func(*run, string, string) (*sample, error) {
 	return func(r *run, contender, name string) (*sample, error) {
 		return r.two(contender, func(clients []locker, i int) (locker, string, bool) {
@@ -18,16 +18,16 @@ func turns(burst int) func(*run, string, string) (*sample, error) {
 	}
 }
 
-// first measures the lock of a name that the other client has just given back, and may
-// have kept. Each time it is another name, as a client does not go on keeping what others want.
+// first measures the acquisition of a lock that the other client has just released, and may have
+// kept. It uses a new name each time, because a client stops keeping a name that others want.
 func (r *run) first(contender, name string) (*sample, error) {
 	return r.two(contender, func(clients []locker, i int) (locker, string, bool) {
 		return clients[i%2], name + "-" + strconv.Itoa(i/2), i%2 == 1
 	})
 }
 
-// two takes the lock that next names, with the client that it names, again and again. It
-// measures what next says counts: acquire and release.
+// two acquires and releases locks with two clients. next chooses the client and the name
+// for each step, and says whether the step counts.
 func (r *run) two(contender string, next func(clients []locker, i int) (l locker, name string, counts bool)) (s *sample, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()

@@ -18,14 +18,14 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
-// task is what this program does in another process.
+// task is the work of a worker process.
 type task struct {
 	Do    string // drive, hold, wait or many
 	World *world
 	Load  load
-	Arena string // its file
+	Arena string // file of the arena
 
-	// For the tasks without a load.
+	// The fields below are for tasks without a load.
 	Contender string
 	Name      string
 	N         int
@@ -34,8 +34,8 @@ type task struct {
 
 const taskEnv = "PAWL_BENCH_TASK"
 
-// worker is such a process. It says that it is ready, is told to go on, and says what
-// it has found, each with one line.
+// worker is a process that does a task. It writes a line when it is ready, reads a line that
+// tells it to go on, and writes its result in a line.
 type worker struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -67,7 +67,7 @@ func spawn(t *task) (*worker, error) {
 	return w, w.cmd.Start()
 }
 
-// hear reads what the worker says into v.
+// hear reads the worker's next line into v.
 func (w *worker) hear(v any) error {
 	line, err := w.out.ReadBytes('\n')
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *worker) hear(v any) error {
 // tell lets the worker go on.
 func (w *worker) tell() { _, _ = io.WriteString(w.in, "\n") }
 
-// kill ends it as kill -9 does.
+// kill ends the worker, as kill -9 does.
 func (w *worker) kill() {
 	_ = w.cmd.Process.Kill()
 	_ = w.cmd.Wait()
@@ -104,16 +104,16 @@ func work(text string) error {
 	return fmt.Errorf("no task %q", t.Do)
 }
 
-// say writes one line.
+// say writes v to the parent process, in a line of JSON.
 func say(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
 
-// told waits until the other side says to go on.
+// told waits until the parent process tells us to go on.
 func told() error {
 	_, err := bufio.NewReader(os.Stdin).ReadByte()
 	return err
 }
 
-// opening bounds the time in which participants connect.
+// opening limits the time in which participants connect.
 const opening = 30 * time.Second
 
 func (t *task) drive() error {

@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// workload is a question, and who is asked. All its cells run in turn, again and
-// again.
+// workload is a task with the contenders that do it. Its cells run in turn, again and again.
 type workload struct {
 	id, title  string
 	servers    []string // kinds, see start
 	ttl        time.Duration
-	by         metric // what ratios are of
+	by         metric // the figure that ratios compare
 	load       load
 	contenders []string
 	special    func(*run, string, string) (*sample, error) // instead of the load
 	once       bool                                        // one round is enough
-	warm       time.Duration                               // until all wait; an eighth of a cell unless that is less
+	warm       time.Duration                               // time until all wait; at least an eighth of a cell
 }
 
 var (
@@ -33,18 +32,18 @@ var (
 	pollers    = []string{"redislock, 100 ms", "redislock, 5 ms", "redsync", "redsync, 5 ms"}
 	onePG      = []string{"postgres"}
 	onPG       = []string{"pawl postgres", "advisory lock in a transaction", "advisory lock, 5 ms", "a row with an end, 5 ms", "cirello.io/pglock"}
-	pgFloors   = []string{"two updates of a row, the second async", "two updates of a row"} // the first commits as pawl does
+	pgFloors   = []string{"two updates of a row, the second async", "two updates of a row"} // pawl commits as the first does
 	keeping    = []string{"pawl, KeepIdle", "pawl"}
 	listeners  = []string{"rueidislock", "rueidislock, tuned"}
 )
 
-// alone is a load of goroutines with a lock each.
+// alone returns a load of goroutines that each have their own lock.
 func alone(seats int) load { return load{Seats: seats, Own: true, Measure: pair} }
 
-// seldom is a lock as most programs use it: the processors have slept in between.
+// seldom is a load as in most programs: the processors sleep between uses of the lock.
 var seldom = load{Seats: 1, Own: true, Rest: 12 * time.Millisecond, Measure: pair}
 
-// passing is a lock that goes round among n+1 clients, of which n wait.
+// passing returns a load in which a lock goes round among procs × seats clients. All but one wait.
 func passing(procs, seats int) load {
 	return load{Procs: procs, Seats: seats, Apart: true, Hold: 10 * time.Millisecond, Measure: handOff}
 }
@@ -134,21 +133,21 @@ var workloads = []*workload{
 		contenders: []string{"pawl run x -- true", "pawl run, -tags noetcd", "flock x true", "true"}},
 }
 
-// contended is a lock that as many processes want all the time, each for 1 ms.
+// contended returns a load in which procs processes always want the same lock, each for 1 ms.
 func contended(procs int) load {
 	return load{Procs: procs, Seats: 1, Hold: time.Millisecond, Measure: waiting}
 }
 
-// crowd is passing with clients that have many waiters each, which needs a contender
-// without a local line. It takes a while until all are in the queue.
+// crowd is passing with several waiters for each client. It needs a contender without a local
+// line. It takes a while until all waiters are in the queue.
 func crowd(procs, seats int) load {
 	l := passing(procs, seats)
 	l.Apart = false
 	return l
 }
 
-// chosen returns the workloads that a list such as "S1,S2/64" names; an empty list
-// names all.
+// chosen returns the workloads that a list such as "S1,S2/64" names, or all for an empty list. It
+// returns a name that no workload has as unknown.
 func chosen(list string) (sum []*workload, unknown string) {
 	if list == "" {
 		return workloads, ""
@@ -167,7 +166,7 @@ func chosen(list string) (sum []*workload, unknown string) {
 	return sum, ""
 }
 
-// kindOf returns what a contender is; programs are no lockers.
+// kindOf returns the kind of a contender. The contenders of S10 are programs, which are not in contenders.
 func kindOf(name string) kind {
 	if c := contenders[name]; c != nil {
 		return c.kind
@@ -181,7 +180,7 @@ func kindOf(name string) kind {
 	return peer
 }
 
-// leaseTTL is the TTL of the leases; too long for any of them to need it.
+// leaseTTL returns the TTL of the leases. The default is longer than any lease is held.
 func (w *workload) leaseTTL() time.Duration {
 	if w.ttl > 0 {
 		return w.ttl

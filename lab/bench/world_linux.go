@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// world is the servers of a workload.
+// world has the servers of a workload.
 type world struct {
 	servers  []*server
 	Redis    []string // addresses
@@ -23,7 +23,7 @@ type world struct {
 	TTL      time.Duration // of leases
 }
 
-// newWorld starts servers of the given kinds, all that the cells of a workload need.
+// newWorld starts servers of the given kinds.
 func newWorld(kinds []string, ttl time.Duration) (*world, error) {
 	w := &world{TTL: ttl}
 	for _, kind := range kinds {
@@ -57,7 +57,7 @@ func (w *world) stop() {
 	}
 }
 
-// bless says that the new servers have forgotten nothing.
+// bless ends the quarantine of the Redis servers, which are new and have forgotten nothing.
 func (w *world) bless() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -72,7 +72,7 @@ func (w *world) bless() error {
 
 func (w *world) redlockURL() string { return "redlock://" + strings.Join(w.Redis, ",") }
 
-// versions returns what the servers say they are.
+// versions returns the names and versions of the servers.
 func (w *world) versions() (list []string) {
 	for kind, args := range map[string][]string{"redis": {"redis-server", "--version"}, "etcd": {"etcd", "--version"}, "postgres": postgresVersion()} {
 		for _, s := range w.servers {
@@ -95,7 +95,7 @@ func (w *world) versions() (list []string) {
 	return list
 }
 
-// cpu returns what all servers together have used so far.
+// cpu returns the processor time that all servers together have used so far.
 func (w *world) cpu() (sum time.Duration, err error) {
 	for _, s := range w.servers {
 		d, err := cpuOf(s.Pid())

@@ -18,19 +18,19 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/stage"
 )
 
-// crew is the processes that use the store.
+// crew has the worker processes, which use the store.
 type crew struct {
 	run   *run
-	logs  string // the folder of their diaries
+	logs  string // the folder of the workers' diaries
 	names []string
 
 	mu   sync.Mutex
-	now  []*stage.Process // by the number of the worker
+	now  []*stage.Process // running workers, by number
 	born int
-	hung []string // those that did not end when they were asked to
+	hung []string // names of workers that did not end when they were asked to
 }
 
-// build builds the programs of the workers and the command, with a mutant if there is one.
+// build builds the workers' program and the command pawl, with the mutant if there is one.
 func (r *run) build() error {
 	r.program = filepath.Join(r.dir, "worker")
 	args := []string{"build", "-o", ""}
@@ -43,7 +43,7 @@ func (r *run) build() error {
 	}
 	for _, program := range []string{"lab/chaos/worker", "cmd/pawl"} {
 		if program == "cmd/pawl" && len(r.only) > 0 && !slices.Contains(r.only, "guest: commands") {
-			continue // it takes its time to link
+			continue // not needed, and slow to link
 		}
 		args[2] = filepath.Join(r.dir, filepath.Base(program))
 		if out, err := exec.Command("go", append(args, "github.com/pawl-go/pawl/"+program)...).CombinedOutput(); err != nil {
@@ -53,7 +53,7 @@ func (r *run) build() error {
 	return nil
 }
 
-// spawn starts a worker: number i of the crew, again if it was there before.
+// spawn starts worker number i, or starts it again.
 func (c *crew) spawn(i int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *crew) start(name, url string, args ...string) (*stage.Process, error) {
 	return c.startAs(nil, name, url, args...)
 }
 
-// startAs starts another program than the workers', if there is one.
+// startAs starts a process with program, or with the workers' program if that is nil.
 func (c *crew) startAs(program []string, name, url string, args ...string) (*stage.Process, error) {
 	if program == nil {
 		program = []string{c.run.program}
@@ -82,14 +82,14 @@ func (c *crew) startAs(program []string, name, url string, args ...string) (*sta
 	return p, p.Start()
 }
 
-// worker returns process i.
+// worker returns the process of worker i.
 func (c *crew) worker(i int) *stage.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now[i]
 }
 
-// faults are those of clients.
+// faults returns the faults of clients.
 func (c *crew) faults() []stage.Fault {
 	draw := func(a *stage.Act) int { return a.Rand.IntN(len(c.now)) }
 	return []stage.Fault{
@@ -114,7 +114,7 @@ func (c *crew) faults() []stage.Fault {
 	}
 }
 
-// end asks worker i to end. In the middle of a fault that may take its time.
+// end asks worker i to end, and waits until it has ended. During a fault that may take a while.
 func (c *crew) end(i int) {
 	if p := c.worker(i); p != nil {
 		c.dismiss(p)
@@ -130,7 +130,7 @@ func (c *crew) dismiss(p *stage.Process) {
 	c.mu.Unlock()
 }
 
-// endAll asks all to end, at once.
+// endAll ends all workers at the same time.
 func (c *crew) endAll() {
 	var all sync.WaitGroup
 	for i := range c.now {

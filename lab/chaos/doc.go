@@ -3,22 +3,23 @@
 //go:build linux
 
 /*
-Command chaos runs many clients of pawl, as processes of their own, on a real store
-with real servers, breaks all that can break, and checks from what the clients have
-written down whether a lock was ever held by two.
+Command chaos runs many clients of pawl in separate processes, on a real store with real
+servers, and makes everything fail that can fail. The clients write diaries. From the
+diaries, chaos checks whether two clients ever held a lock at the same time.
 
 	go run ./lab/chaos --store cluster --for 2m --seed 7
 
-It shares nothing with what it tests. Package worker uses the public API and writes down
-what it is told; package check knows what a lock is; package stage starts servers and does
-to them what breaks locks; package link is the way between. None of them imports a test of
-pawl, and none knows how a lease is given.
+It shares no code with the stores that it tests. Command worker uses the public API and writes
+down the answers. Package check knows what a lock is. Package stage starts servers and
+causes faults. Package link is the network between clients and servers. None of them imports a
+test of pawl, and none knows how a store grants a lease.
 
-All instants are of one clock, that of the machine since its boot, so nothing has to be
-allowed for: two leases of one name that were believed at the same instant are a violation. A
-lease is believed from the first to the last instant that was read before Err said nil.
+All instants are read from one clock, the machine's time since boot, so the check is exact: if
+two clients believed at the same instant in leases that exclude each other, that is a violation. A
+client reads the clock and then calls Err. If Err returns nil, the client believed in its lease
+at that instant. It also believed in its lease between two such instants.
 
-Faults that break an assumption that docs/guarantees names are drawn only with --beyond. With
---mutant the clients are built with one protection taken out, and the run has to find it.
+Faults that break an assumption in docs/guarantees happen only with --beyond. With
+--mutant the clients are built without one protection, and the run has to find a violation.
 */
 package main

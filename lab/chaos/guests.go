@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/stage"
 )
 
-// guests are faults as well: a client comes, with other options than the rest, uses the same names for a
-// while and goes. It may be refused. If it is not, all that is promised holds.
+// guests returns faults in which a guest, a client with other options than the workers, uses the same names for
+// a while. The store may refuse the guest. If it does not, all promises have to hold.
 func (c *crew) guests() []stage.Fault {
 	var all []stage.Fault
 	commands := stage.Guest{Kind: "commands", URL: c.run.stage.Direct(), Args: []string{"-pawl", filepath.Join(filepath.Dir(c.run.program), "pawl")}}

@@ -59,7 +59,7 @@ func main() {
 	}
 }
 
-// runAll makes a run on each of the stores, and prints their table.
+// runAll makes a run on each of the stores, and prints the table of the results.
 func runAll(ctx context.Context, proto run, stores []string, dir string) (bad bool, err error) {
 	temp := dir == ""
 	if temp {

@@ -16,18 +16,19 @@ import (
 	"strings"
 )
 
-// mutant is one protection taken out of the sources, for the workers only.
+// mutant describes how to remove a protection from the sources of the workers.
 type mutant struct {
 	why    string
 	edits  []edit
-	stores []string // the topologies on which it has to be found
-	faults []string // and what has to happen; anything, if it is empty
+	stores []string // the topologies on which chaos has to find it
+	faults []string // the faults to cause; empty: all
 }
 
-// edit changes what is there once in a file below the folder of the project.
+// edit replaces old by new in a file of the project. old must occur once in the file.
 type edit struct{ file, old, new string }
 
-// forMutant returns on what stores, with which faults, a mutant is to be found, unless others are asked for.
+// forMutant returns the stores and the faults for the run of a mutant: those that the user asked for, or those of
+// the mutant.
 func (r *run) forMutant(store string, only []string) (string, []string) {
 	m := mutants[r.mutant]
 	if len(only) == 0 {
@@ -38,7 +39,7 @@ func (r *run) forMutant(store string, only []string) (string, []string) {
 
 func mutantNames() []string { return slices.Sorted(maps.Keys(mutants)) }
 
-// writeOverlay writes the mutated sources into dir, and what go build -overlay reads.
+// writeOverlay writes the mutated sources into dir, and returns the file for go build -overlay.
 func writeOverlay(name, dir string) (string, error) {
 	m, ok := mutants[name]
 	if !ok {

@@ -4,8 +4,7 @@
 
 package main
 
-// mutants are protections, each of which can be taken out of the workers. A run on each of its stores must
-// then find two holders.
+// mutants has the mutants by name. A run of a mutant on any of its stores has to find two holders.
 var mutants = map[string]mutant{
 	"trust": {
 		why:    "a lease is trusted for three times its TTL",
@@ -19,7 +18,8 @@ var mutants = map[string]mutant{
 		edits:  []edit{{"redislock/internal/epoch/lua/guard.lua", "return math.max(0, till - at)", "return 0"}},
 		faults: []string{"kill -9, restart empty", "FLUSHALL", "FLUSHALL of a majority"},
 	},
-	// Its holder mostly hears of the loss before another client comes: name the store and a seed.
+	// This mutant has no stores, because the holder usually learns of the loss before another client
+	// gets the lock. Name a store and a seed.
 	"promoted": {
 		why:    "a replica that was promoted, and may lack the last leases, grants at once",
 		edits:  []edit{{"pglock/sql/schema.sql", "e.closed := greatest(at + m.max_ttl, m.rest);", "e.closed := 0;"}},

@@ -17,14 +17,14 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/stage"
 )
 
-// happening is a fault as it was.
+// happening is a fault that has happened, or happens now.
 type happening struct {
 	kind     string
-	from, to int64 // of the boot clock; to is 0 while it lasts
+	from, to int64 // by the boot clock; to is 0 while the fault lasts
 	notes    string
 }
 
-// nemesis draws faults and lets them happen, by its seed.
+// nemesis draws faults and lets them happen.
 type nemesis struct {
 	ttl   time.Duration
 	out   *os.File
@@ -35,7 +35,7 @@ type nemesis struct {
 	errs []error
 }
 
-// rage lets one fault follow the other until ctx ends.
+// rage lets one fault after the other happen until ctx ends, with pauses of at most gap.
 func (n *nemesis) rage(ctx context.Context, r *rand.Rand, faults []stage.Fault, gap time.Duration) {
 	var all []stage.Fault
 	for _, f := range faults {
@@ -87,7 +87,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// now is the boot clock, that of the workers.
+// now returns the time of the boot clock, which the workers use too.
 func now() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/lab/sim"
 )
 
-// view returns the time around a violation, for a picture as simulate draws it: a lane for
-// each client that used the name then, and one for the faults.
+// view returns the picture of the time around a violation, in the form of package sim: a lane
+// for each client that used the name then, and a lane for the faults.
 func (r *run) view(v check.Violation) *sim.View {
 	from, to := r.around(v)
 	at := func(t int64) time.Duration { return time.Duration(min(max(t, from), to) - from) }
@@ -25,7 +25,7 @@ func (r *run) view(v check.Violation) *sim.View {
 		Verdict: "UNSAFE: " + string(v.Rule), Bad: true, End: time.Duration(to - from),
 	}
 	for _, w := range r.present(v.Name, from, to) {
-		var rows []sim.Lane // one for leases that a process believed together
+		var rows []sim.Lane // leases that a process believed at the same time need several lanes
 		for _, c := range r.result.Claims {
 			if c.Worker != w || c.Name != v.Name || c.Asked >= to || last(c, to) <= from {
 				continue
@@ -53,7 +53,7 @@ func (r *run) view(v check.Violation) *sim.View {
 	return view
 }
 
-// present returns the workers that had to do with a name in a time.
+// present returns the workers that asked for or held a name between from and to.
 func (r *run) present(name string, from, to int64) []string {
 	var workers []string
 	for _, c := range r.result.Claims {
@@ -65,8 +65,8 @@ func (r *run) present(name string, from, to int64) []string {
 	return workers
 }
 
-// around returns what part of time the picture shows: the violation, with the beginning of
-// what it concerns if that is not long ago.
+// around returns the time that the picture shows: the violation, and the begin of the leases
+// that it concerns, unless that was long before.
 func (r *run) around(v check.Violation) (from, to int64) {
 	room := max(v.Until-v.At, int64(100*time.Millisecond))
 	from, to = v.At-room, v.Until+room/2
@@ -99,7 +99,7 @@ func story(c *check.Claim) string {
 	return s
 }
 
-// faultLane shows what was disturbed.
+// faultLane returns the lane of the faults, and adds them to the story.
 func (r *run) faultLane(from, to int64, view *sim.View) sim.Lane {
 	lane := sim.Lane{Name: "faults"}
 	for _, h := range r.nemesis.past {
@@ -113,8 +113,8 @@ func (r *run) faultLane(from, to int64, view *sim.View) sim.Lane {
 	return lane
 }
 
-// holders counts the leases that are believed. Readers together count as one, and so do as
-// many slots as there are.
+// holders counts the holders at each time: the believed leases, where all readers together
+// count as one, and a full set of slots counts as one.
 func (r *run) holders(name string, from, to int64) []sim.Span {
 	edges := []int64{from, to}
 	var all []*check.Claim
@@ -145,7 +145,7 @@ func (r *run) holders(name string, from, to int64) []sim.Span {
 	return spans
 }
 
-// short numbers the tokens of a picture, which may have 16 digits.
+// short replaces the long tokens in a picture by short numbers. Tokens may have 16 digits.
 func short(view *sim.View, claims []*check.Claim) {
 	var text strings.Builder
 	for _, l := range view.Lanes {

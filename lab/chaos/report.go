@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/check"
 )
 
-// table prints one row for each run, then the faults, then what was broken.
+// table prints a row for each run, and then for each run its faults and violations.
 func table(w io.Writer, rows []*run) {
 	fmt.Fprintln(w, "| store | for | leases | lost | waits given up | faults | overlaps | tokens not in order | longest wait | stuck | left behind |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|")
@@ -54,7 +54,7 @@ func (r *run) tally() (granted, lost, failed int) {
 	return granted, lost, failed
 }
 
-// guest reports whether a claim is that of a guest, which may be refused.
+// guest reports whether a guest made the claim. A store may refuse guests.
 func guest(c *check.Claim) bool { return strings.HasPrefix(c.Worker, "g") }
 
 func (r *run) broken() map[check.Rule]int {
@@ -67,7 +67,7 @@ func (r *run) broken() map[check.Rule]int {
 
 var digits = regexp.MustCompile(`"[^"]*"|[0-9.]+(ms|µs|ns|m?s)?[0-9.a-z]*`)
 
-// answers prints what waits that were given up were told, most often first: numbers and names left out.
+// answers prints the most frequent errors of waits that failed, without numbers and names.
 func (r *run) answers(w io.Writer) {
 	count := make(map[string]int)
 	for _, c := range r.result.Claims {
@@ -81,7 +81,7 @@ func (r *run) answers(w io.Writer) {
 	}
 }
 
-// kinds says which faults there were, and how many of each.
+// kinds returns the kinds of faults that happened, and how often each happened.
 func (r *run) kinds() string {
 	count := make(map[string]int)
 	for _, h := range r.nemesis.past {
@@ -94,7 +94,7 @@ func (r *run) kinds() string {
 	return strings.Join(all, ", ")
 }
 
-// tell prints what was broken, and draws the first of each kind.
+// tell prints and draws the first violations of each rule.
 func (r *run) tell(w io.Writer) {
 	const shown = 3
 	told := make(map[check.Rule]int)

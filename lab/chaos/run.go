@@ -21,24 +21,24 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/stage"
 )
 
-// run is one run on one topology.
+// run is a run on one topology, with its settings and its result.
 type run struct {
 	store   string
 	length  time.Duration
 	seed    uint64
 	workers int
 	lanes   int
-	gap     time.Duration // the longest between two faults of the servers
+	gap     time.Duration // the longest time between two faults of the servers
 	ttl     time.Duration
 	maxTTL  time.Duration
 	beyond  bool
 	clocks  bool
-	only    []string // kinds of faults; all, if it is empty
+	only    []string // kinds of faults; empty: all
 	mutant  string
 	dir     string
 	idle    time.Duration // how long a name may be free while somebody waits for it
-	calm    time.Duration // how long the clients go on after the last fault, beyond what the store may be closed for
-	program string        // of the workers; it is built if there is none
+	calm    time.Duration // how long the clients go on after the last fault and the longest quarantine
+	program string        // program of the workers; empty: build it
 
 	stage   stage.Topology
 	nemesis *nemesis
@@ -47,7 +47,7 @@ type run struct {
 	left    int
 }
 
-// do starts the servers and the clients, lets faults happen, waits, and judges.
+// do starts the servers and the clients, lets faults happen, waits for calm, and checks the diaries.
 func (r *run) do(ctx context.Context) error {
 	if r.program == "" {
 		if err := r.build(); err != nil {
@@ -66,7 +66,8 @@ func (r *run) do(ctx context.Context) error {
 	defer r.stage.Stop()
 	promise := r.stage.Promise()
 	c := &crew{run: r, logs: logs, names: namesFor(promise), now: make([]*stage.Process, r.workers)}
-	// What clients agree on is what the first one says; later each comes by a way of its own.
+	// The first client sets what all clients have to agree on. It runs alone, because each of the later
+	// ones reaches the store in a different way.
 	if err := r.probe(c, "first", "-patience", time.Minute.String()); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (r *run) do(ctx context.Context) error {
 	pause(ctx, promise.Settle+r.calm)
 	end := now()
 	c.endAll()
-	time.Sleep(r.ttl + time.Second) // for the leases of those that were killed
+	time.Sleep(r.ttl + time.Second) // let the leases of killed clients end
 	if err := r.probe(c, "probe"); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (r *run) do(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// namesFor returns the names that all use: few, so that they meet.
+// namesFor returns the names that all clients use. They are few, so that clients compete.
 func namesFor(p stage.Promise) []string {
 	names := []string{"one-0", "one-1"}
 	if p.Shared {
@@ -110,8 +111,8 @@ func namesFor(p stage.Promise) []string {
 	return names
 }
 
-// disturb lets faults happen for as long as the run is to last, those of the servers,
-// those of the clients and guests at a time, and heals all.
+// disturb lets faults of servers, faults of clients, and guests happen at the same time, for as
+// long as the run lasts. Then it heals everything.
 func (r *run) disturb(ctx context.Context, c *crew) error {
 	out, err := os.Create(filepath.Join(r.dir, "faults"))
 	if err != nil {
@@ -142,7 +143,7 @@ func (r *run) disturb(ctx context.Context, c *crew) error {
 	return err
 }
 
-// pick leaves the faults that this run may draw.
+// pick returns the faults that this run may draw.
 func (r *run) pick(faults []stage.Fault) []stage.Fault {
 	return slices.DeleteFunc(faults, func(f stage.Fault) bool {
 		if len(r.only) > 0 {
@@ -161,7 +162,7 @@ func (r *run) allKinds(c *crew) string {
 	return strings.Join(all, "; ")
 }
 
-// probe asks for every name once, while nobody else is there.
+// probe starts a client that asks for every name once, while no other client runs.
 func (r *run) probe(c *crew, name string, args ...string) error {
 	p, err := c.start(name, r.stage.Direct(), append([]string{"-probe"}, args...)...)
 	if err != nil {
@@ -174,7 +175,7 @@ func (r *run) probe(c *crew, name string, args ...string) error {
 	return nil
 }
 
-// findLeft takes what the probe did not get for left behind.
+// findLeft reports each name that the probe did not get: a lease was left behind.
 func (r *run) findLeft() {
 	for _, c := range r.result.Claims {
 		if c.Worker == "probe" && c.Granted == 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check judges what workers have written down. It knows what a lock is and
-// what was promised, and nothing of how leases are given.
+// Package check checks the diaries of the workers. It knows what a lock is and what the
+// store promises, but not how a store grants leases.
 package check
 
 import (
@@ -13,48 +13,48 @@ import (
 	"strings"
 )
 
-// Claim is one call that asked for a lease, and what became of it. Instants are
-// nanoseconds of the boot clock; 0 means that it did not come to that.
+// Claim is a call that asked for a lease, and what happened afterwards. Instants are
+// nanoseconds of the boot clock; 0 means that the event did not happen.
 type Claim struct {
-	Worker string // which process
+	Worker string // name of the process
 	N      int64
 	Name   string
 	Kind   string // alone, shared, slots
 	Slots  int
-	Waits  bool // it asked to wait
+	Waits  bool // the call may wait
 
 	Asked   int64
-	Granted int64 // the call had returned
-	From    int64 // the first and the last instant at which the lease was believed
-	To      int64
-	Ended   int64 // the lease was seen to have ended, or the release began
-	Done    int64 // the call, or the release, had returned
+	Granted int64 // after the call returned a lease
+	From    int64 // the first instant at which the worker believed in the lease
+	To      int64 // the last such instant
+	Ended   int64 // the worker saw that the lease had ended, or began to release it
+	Done    int64 // after the failed call, or the release, returned
 	Token   uint64
 	Lease   string
-	Lost    string // why the lease ended without its holder
-	Failed  string // why there was none
+	Lost    string // why the lease ended before its release
+	Failed  string // why the call returned no lease
 	Gave    string // the error of the release, or -
-	Back    int64  // it was believed again after it had ended
+	Back    int64  // the worker believed in the lease again after it had ended
 }
 
-// Believed reports whether there was an instant at which the lease was believed.
+// Believed reports whether the worker believed in the lease at any instant.
 func (c *Claim) Believed() bool { return c.From != 0 }
 
 func (c *Claim) String() string {
 	return fmt.Sprintf("%s#%d %s %s, token %d", c.Worker, c.N, c.Kind, c.Name, c.Token)
 }
 
-// Run is what all workers have written down.
+// Run is the contents of all diaries.
 type Run struct {
 	Claims  []*Claim
-	Refused map[string]int // why clients were not made
-	Opened  int            // clients that were
-	Last    map[string]int64
-	Closed  map[string]int64 // when a client was closed
+	Refused map[string]int   // errors of opening a client, and how often each happened
+	Opened  int              // number of clients that were opened
+	Last    map[string]int64 // the last instant in each diary
+	Closed  map[string]int64 // when each client was closed
 }
 
-// Read reads all diaries of a folder, NAME.log. A line that is cut off, by kill -9 or
-// by a full disk, ends its diary.
+// Read reads all diaries in a folder: the files NAME.log. A diary ends at an incomplete
+// line, which kill -9 or a full disk may leave.
 func Read(folder string) (*Run, error) {
 	run := &Run{Refused: make(map[string]int), Last: make(map[string]int64), Closed: make(map[string]int64)}
 	paths, err := filepath.Glob(filepath.Join(folder, "*.log"))

@@ -26,22 +26,22 @@ const (
 type Violation struct {
 	Rule   Rule
 	Name   string // of the lock; may be empty
-	At     int64  // when it was seen first
+	At     int64  // when it began
 	Until  int64
-	Claims []*Claim // whom it concerns
+	Claims []*Claim // the claims that it concerns
 	Text   string
 }
 
-// Promise is what cannot be read from the diaries.
+// Promise has facts about a run that are not in the diaries.
 type Promise struct {
-	Quiet  int64         // from here on nothing was disturbed any more
-	End    int64         // and here the workers were told to end
+	Quiet  int64         // when the last fault had ended
+	End    int64         // when the workers were told to end
 	Settle time.Duration // how long a store may be closed after the last fault
 	Idle   time.Duration // how long a name may be free while somebody waits for it
 	Tokens bool          // leases have tokens
 }
 
-// Check returns what was broken, in the order of time.
+// Check returns all violations, in the order of time.
 func (run *Run) Check(p Promise) []Violation {
 	var all []Violation
 	for _, claims := range run.byName() {
@@ -70,12 +70,12 @@ func (run *Run) byName() map[string][]*Claim {
 	return names
 }
 
-// overlaps looks at all pairs of leases of one name that were believed at one instant.
+// overlaps returns a violation for each lease that was believed at the same time as another lease that it excludes.
 func overlaps(claims []*Claim) []Violation {
 	held := slices.DeleteFunc(slices.Clone(claims), func(c *Claim) bool { return !c.Believed() })
 	slices.SortFunc(held, func(a, b *Claim) int { return cmp.Compare(a.From, b.From) })
 	var all []Violation
-	var now []*Claim // those that are believed when c begins
+	var now []*Claim // the leases that are believed when c begins
 	for _, c := range held {
 		now = slices.DeleteFunc(now, func(o *Claim) bool { return o.To <= c.From })
 		if with := excluded(c, now); with != nil {
@@ -91,7 +91,7 @@ func overlaps(claims []*Claim) []Violation {
 	return all
 }
 
-// excluded returns those of now whom c must not meet.
+// excluded returns the leases of now that must not be held together with c.
 func excluded(c *Claim, now []*Claim) []*Claim {
 	var with []*Claim
 	for _, o := range now {
@@ -105,11 +105,11 @@ func excluded(c *Claim, now []*Claim) []*Claim {
 	return with
 }
 
-// tokens checks that a lease that was granted before another was asked for has the
-// smaller token, that exclusive leases have tokens in the order in which they were
-// believed, and that no two leases have the same.
+// tokens checks three rules. If a lease was granted before another was asked for, it has
+// the smaller token. The tokens of exclusive leases grow in the order in which the leases
+// were believed. No two leases have the same token.
 func tokens(claims []*Claim) []Violation {
-	got := slices.DeleteFunc(slices.Clone(claims), func(c *Claim) bool { return c.Granted == 0 || c.Lease == "-" }) // other libraries have none
+	got := slices.DeleteFunc(slices.Clone(claims), func(c *Claim) bool { return c.Granted == 0 || c.Lease == "-" }) // leases of other libraries have no tokens
 	var all []Violation
 	bad := func(early, late *Claim, why string) {
 		all = append(all, Violation{Rule: OldToken, Name: late.Name, At: late.Granted, Until: late.Granted, Claims: []*Claim{early, late},
@@ -124,7 +124,7 @@ func tokens(claims []*Claim) []Violation {
 		seen[c.Token] = c
 	}
 	byAsked := slices.SortedFunc(slices.Values(got), func(a, b *Claim) int { return cmp.Compare(a.Asked, b.Asked) })
-	var top *Claim // the largest token that was granted so far
+	var top *Claim // the claim with the largest token so far
 	i := 0
 	for _, c := range byAsked {
 		for ; i < len(got) && got[i].Granted < c.Asked; i++ {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// LongestWait returns the longest time that a waiting call took, from asking to its end
-// in whatever way.
+// LongestWait returns the longest time that a waiting call took until it returned, with a lease or
+// without.
 func (run *Run) LongestWait() time.Duration {
 	var longest int64
 	for _, c := range run.Claims {
@@ -21,8 +21,8 @@ func (run *Run) LongestWait() time.Duration {
 	return time.Duration(longest)
 }
 
-// stranded looks for times in which a name was free and somebody waited for it, after
-// the last fault and after the store may have been closed for it.
+// stranded returns a violation for each time in which a name was free for too long while somebody
+// waited for it. It looks at the time after the last fault and the quarantine that may follow.
 func stranded(claims []*Claim, p Promise) []Violation {
 	type instant struct {
 		at            int64
@@ -31,7 +31,7 @@ func stranded(claims []*Claim, p Promise) []Violation {
 	}
 	var line []instant
 	for _, c := range claims {
-		// A lease is in the way until its release has returned, or its holder has said no more.
+		// A lease counts as held until its release has returned, or until the last line about it.
 		if c.Granted != 0 {
 			end := c.Done
 			if end == 0 {
@@ -76,8 +76,8 @@ func stranded(claims []*Claim, p Promise) []Violation {
 	return all
 }
 
-// neverAgain looks for clients that asked after the last fault and got nothing, though
-// they lived to the end.
+// neverAgain returns a violation for each client that asked for leases after the last fault, got
+// none, and lived to the end.
 func (run *Run) neverAgain(p Promise) []Violation {
 	type tally struct {
 		asked, granted int

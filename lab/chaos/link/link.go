@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package link is a TCP proxy whose faults are those that TCP has: what is sent
-// arrives in order or the connection ends; but it may arrive late, in one direction
-// only, or not before the connection is reset.
+// Package link is a TCP proxy that simulates the faults of TCP. Bytes arrive in order, or
+// the connection ends. But they may arrive late, in one direction only, or not at all
+// before the connection is reset.
 package link
 
 import (
@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Link leads from an address of its own to a target.
+// Link forwards connections from its own address to a target.
 type Link struct {
 	listener net.Listener
 
 	mu     sync.Mutex
-	change *sync.Cond // of what is below
+	change *sync.Cond // signals changes of the fields below
 	target string
 	closed bool
 	refuse bool
@@ -24,7 +24,7 @@ type Link struct {
 	pairs  map[*pair]bool
 }
 
-// Direction is that of bytes.
+// Direction is the direction of bytes.
 type Direction int
 
 const (
@@ -34,17 +34,18 @@ const (
 
 // Fault is what happens to bytes in one direction.
 type Fault struct {
-	Stall bool          // nothing passes; it does later
-	Lose  bool          // nothing passes, ever: the connections are reset when the fault ends
-	Delay time.Duration // for each piece
-	// Of says which connections it concerns, by their first bytes; all, if nil.
+	Stall bool          // bytes wait until the fault ends
+	Lose  bool          // bytes are lost; when the fault ends, their connections are reset
+	Delay time.Duration // bytes are late by this
+	// Of reports whether the fault concerns a connection, which begins with the bytes first. If Of
+	// is nil, the fault concerns all connections.
 	Of func(first []byte) bool
 }
 
 type pair struct {
 	client, server net.Conn
 	first          []byte
-	lost           bool // bytes were lost: it cannot go on
+	lost           bool // bytes were lost, so the connection cannot go on
 }
 
 // New returns a link to target.
@@ -59,17 +60,17 @@ func New(target string) (*Link, error) {
 	return l, nil
 }
 
-// Addr is where clients connect.
+// Addr returns the address to which clients connect.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// SetTarget changes where new connections lead. Those that are there stay.
+// SetTarget changes the target of new connections. Open connections stay.
 func (l *Link) SetTarget(target string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.target = target
 }
 
-// Set sets the fault of one direction; the zero one ends it.
+// Set sets the fault of a direction. The zero Fault ends a fault.
 func (l *Link) Set(d Direction, f Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +83,7 @@ func (l *Link) Set(d Direction, f Fault) {
 	l.change.Broadcast()
 }
 
-// Refuse ends new connections at once, or lets them in again.
+// Refuse makes the link close new connections at once, or accept them again.
 func (l *Link) Refuse(yes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +159,7 @@ func (l *Link) serve(client net.Conn) {
 	l.mu.Unlock()
 }
 
-// copy carries what comes, as long as it may.
+// copy forwards bytes from src to dst, subject to the faults, until either side ends.
 func (l *Link) copy(p *pair, d Direction, dst, src net.Conn) {
 	defer dst.Close()
 	b := make([]byte, 64<<10)
@@ -186,8 +187,8 @@ func (l *Link) copy(p *pair, d Direction, dst, src net.Conn) {
 	}
 }
 
-// pass waits until bytes may pass, and reports false if they are lost. The end of a
-// stream has to wait as bytes do.
+// pass waits until bytes may pass, and returns false if they are lost. The end of a
+// stream waits in the same way as bytes.
 func (l *Link) pass(p *pair, d Direction) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

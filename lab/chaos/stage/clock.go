@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// clock is a wall clock that servers follow by libfaketime.
+// clock is a wall clock for servers, which libfaketime makes them use.
 type clock struct {
 	file string
 	lib  string
@@ -22,7 +22,7 @@ type clock struct {
 	ahead int // seconds
 }
 
-// newClock makes a clock in a file, which the servers' user can read.
+// newClock makes a clock in a file. The servers' user must be able to read the file.
 func newClock(file string) (*clock, error) {
 	lib, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	if err != nil || len(lib) == 0 {
@@ -32,13 +32,13 @@ func newClock(file string) (*clock, error) {
 	return c, c.step(0)
 }
 
-// env is the environment of a server that follows the clock, with more libraries before its own.
+// env returns the environment of a server that uses the clock. It also preloads the given libraries.
 func (c *clock) env(libraries ...string) []string {
 	return []string{"LD_PRELOAD=" + strings.Join(append([]string{c.lib}, libraries...), " "), "FAKETIME_TIMESTAMP_FILE=" + c.file,
 		"FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"}
 }
 
-// step sets the clock by some seconds.
+// step sets the clock forward by some seconds, or back if they are negative.
 func (c *clock) step(seconds int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,8 +49,9 @@ func (c *clock) step(seconds int) error {
 	return os.Rename(c.file+".new", c.file)
 }
 
-// clockFaults set the wall clock of a server. Forward is beyond what is promised: servers end
-// leases by it. So a clock that was set back stays there.
+// clockFaults returns faults that set the wall clock of a server. Servers end leases by their wall
+// clock, so setting it forward is beyond what is promised. For the same reason a clock that was
+// set back stays back.
 func clockFaults(draw func(*Act) *clock) []Fault {
 	step := func(sign int) func(*Act) error {
 		return func(a *Act) error {

@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
-// cluster is a Redis Cluster of three masters with a replica each. Every node announces
-// the address of a link, which is the way to it for clients and other nodes, but for the
-// bus.
+// cluster is a Redis Cluster of three masters, each with a replica. Every node announces the
+// address of a link. Clients and other nodes reach the node over the link, but the cluster
+// bus does not use it.
 type cluster struct {
 	Settings
 	nodes []*clusterNode
@@ -105,7 +105,7 @@ func (n *clusterNode) bus() string {
 	return ""
 }
 
-// awaitWhole waits until each node knows so many others and finds all slots served.
+// awaitWhole waits until each node knows that many nodes and sees all slots served.
 func (c *cluster) awaitWhole(known int) error {
 	for _, n := range c.nodes {
 		if err := await("the cluster", start, func() error {
@@ -175,7 +175,7 @@ func (c *cluster) Stop() {
 	}
 }
 
-// draw draws one of the nodes that have a role now, or nil.
+// draw draws one of the nodes with a role, or one of all nodes if role is "". It returns nil if there is none.
 func (c *cluster) draw(a *Act, role string) *clusterNode {
 	for _, i := range a.Rand.Perm(len(c.nodes)) {
 		if n := c.nodes[i]; role == "" || n.role() == role {
@@ -201,7 +201,7 @@ func (c *cluster) Faults() []Fault {
 	)
 }
 
-// failover lets a replica become the master, and waits until it is one.
+// failover makes a replica the master, and waits until it is.
 func (c *cluster) failover(a *Act, kind string) error {
 	n := c.draw(a, "slave")
 	if n == nil {
@@ -231,7 +231,7 @@ func (c *cluster) awaitMaster(a *Act, n *clusterNode) {
 	}
 }
 
-// replace kills a master, and starts it again when a replica has taken its place.
+// replace kills a master, and starts it again after a replica has taken its place.
 func (c *cluster) replace(a *Act) error {
 	m := c.draw(a, "master")
 	if m == nil {
@@ -253,9 +253,9 @@ func (c *cluster) replace(a *Act) error {
 	return m.Up()
 }
 
-// reshard moves some slots that have keys from one master to another, as redis-cli does. It
-// happens alone: a slot that is left in the middle of a move, with a key lost, is beyond what is
-// promised.
+// reshard moves some slots with keys from one master to another, as redis-cli does. No other
+// fault may happen meanwhile: it could leave a slot half moved, with a key lost, and that is
+// beyond what is promised.
 func (c *cluster) reshard(a *Act) error {
 	from, to := c.draw(a, "master"), c.draw(a, "master")
 	if from == nil || to == nil || from == to {
@@ -270,7 +270,7 @@ func (c *cluster) reshard(a *Act) error {
 		if err != nil {
 			return nil
 		}
-		// It goes on where it has failed.
+		// Each try goes on where the last one failed.
 		if err := await("slot "+slot, start, func() error { return c.move(slot, from, to, a) }); err != nil {
 			return err
 		}
@@ -303,7 +303,7 @@ func (c *cluster) move(slot string, from, to *clusterNode, a *Act) error {
 			continue
 		}
 		if _, err := n.Do("CLUSTER", "SETSLOT", slot, "NODE", to.id); err != nil {
-			a.Note("SETSLOT %s NODE: %v", slot, err) // the bus tells it
+			a.Note("SETSLOT %s NODE: %v", slot, err) // the node will learn it from the cluster bus
 		}
 	}
 	return nil

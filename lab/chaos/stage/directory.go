@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// directory is a folder on this machine. Only its clients can fail.
+// directory is a file store on this machine. Only its clients can fail.
 type directory struct {
 	Settings
 	path string

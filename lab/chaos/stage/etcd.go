@@ -19,12 +19,12 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
-// etcd is a cluster of three members, of $CHAOS_ETCD or etcd. Members reach each other over links, and so does
-// every worker each of them.
+// etcd is a cluster of three members that run $CHAOS_ETCD or etcd. The members reach each other over links. Each
+// worker has its own link to each member.
 type etcd struct {
 	Settings
 	members []*etcdMember
-	peers   wires // in front of each member
+	peers   wires // the links to each member from the others
 	links   []wires
 }
 
@@ -155,7 +155,7 @@ func (t *etcd) Stop() {
 	}
 }
 
-// leader returns the number of the member that says it leads, or -1.
+// leader returns the number of the member that claims to be the leader, or -1.
 func (t *etcd) leader() int {
 	for i, m := range t.members {
 		s, err := m.call("/v3/maintenance/status", "{}")
@@ -169,7 +169,7 @@ func (t *etcd) leader() int {
 	return -1
 }
 
-// field returns what a key of a flat part of JSON has.
+// field returns the string value of a key in JSON. It takes the first such key at any depth.
 func field(s, key string) string {
 	_, s, ok := strings.Cut(s, `"`+key+`":"`)
 	if !ok {
@@ -220,7 +220,7 @@ func (t *etcd) Faults() []Fault {
 			}
 			return nil
 		}},
-		// etcd 3.4 revokes leases that are alive when a leader that hung goes on.
+		// When a stopped leader of etcd 3.4 goes on, it revokes leases that are alive.
 		Fault{Kind: "the leader stops and continues", Beyond: "etcd ends a living lease", Weight: 2, Do: func(a *Act) error {
 			if i := t.leader(); i >= 0 {
 				return stop(a, t.members[i])

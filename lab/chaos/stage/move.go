@@ -14,15 +14,15 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
-// move is an address that leads to one of two servers: a virtual IP, a proxy, a name. The one that it
-// does not lead to is a replica of the other, or has nothing to do with it.
+// move is an address that leads to one of two servers, as a virtual IP, a proxy or a DNS name does. The other
+// server is a replica of that one, or is independent of it.
 type move struct {
 	Settings
 	servers [2]*Redis
 	at      int
 	links   wires
-	cuts    bool // the old connections end when the address moves
-	apart   bool // the servers do not know each other
+	cuts    bool // old connections end when the address moves
+	apart   bool // the servers are independent
 }
 
 func newMove(s Settings, cuts, apart bool) (Topology, error) {
@@ -33,7 +33,7 @@ func newMove(s Settings, cuts, apart bool) (Topology, error) {
 			return nil, err
 		}
 	}
-	for range s.Workers + 1 { // the last is for the probe
+	for range s.Workers + 1 { // the last link is for Direct
 		l, err := link.New(t.servers[0].Addr)
 		if err != nil {
 			return nil, err
@@ -43,7 +43,7 @@ func newMove(s Settings, cuts, apart bool) (Topology, error) {
 	return t, t.follow(1, 0)
 }
 
-// follow makes one server the replica of the other, if they know each other.
+// follow makes one server the replica of the other, unless they are independent.
 func (t *move) follow(replica, master int) error {
 	if t.apart {
 		return nil
@@ -78,7 +78,7 @@ func (t *move) Heal() error {
 	return t.follow(1-t.at, t.at)
 }
 
-// lead lets the address lead where it should.
+// lead makes all links lead to the current server.
 func (t *move) lead() {
 	for _, l := range t.links {
 		l.SetTarget(t.servers[t.at].Addr)
@@ -101,8 +101,8 @@ func (t *move) Faults() []Fault {
 	)
 }
 
-// moving moves the address. The old server is made a replica, or is killed, before the other one becomes
-// the master: two masters at a time are beyond what is promised.
+// moving returns a fault that moves the address. Before the other server becomes the master, it kills the old
+// master or makes it a replica, because two masters at a time are beyond what is promised.
 func (t *move) moving(kill bool) func(*Act) error {
 	return func(a *Act) error {
 		old, next := t.at, 1-t.at

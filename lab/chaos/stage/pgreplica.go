@@ -16,18 +16,18 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
-// replicated is a primary of PostgreSQL with a streaming replica, which takes its place now
-// and then. What was the primary comes back as the replica of the other. Each worker has a
-// link to each server, and the name of both.
+// replicated is a PostgreSQL primary with a streaming replica. From time to time the replica is
+// promoted, and the old primary comes back as its replica. Each worker has a link to each
+// server, and names both links in its URL.
 type replicated struct {
 	Settings
 	mode    string // of the store
 	servers [2]*pgServer
-	streams [2]*link.Link // to each server, from its replica
-	links   wires         // of each worker, to each server
-	time    *clock        // of both: a replica that is ahead of its primary has a clock that was set forward
+	streams [2]*link.Link // the link to each server from its replica
+	links   wires         // for each worker, a link to each server
+	time    *clock        // of both servers, because a promoted replica with another clock would look like a clock that was set
 
-	turn    sync.Mutex // held while servers end and begin
+	turn    sync.Mutex // held while servers end and start
 	primary int        // guarded by turn
 }
 
@@ -77,8 +77,8 @@ func (t *replicated) begin() (err error) {
 	return t.follow(1)
 }
 
-// follow makes a server the replica of the other one, with nothing of what it had, and waits
-// until it has all. turn is held, or nobody else is there yet.
+// follow makes server i a replica of the other one, with a fresh copy of the data, and waits until it
+// streams. The caller holds turn, or no fault has begun yet.
 func (t *replicated) follow(i int) error {
 	p, from := t.servers[i], t.streams[1-i]
 	p.destroy()
@@ -97,7 +97,7 @@ func (t *replicated) follow(i int) error {
 	return t.streaming()
 }
 
-// streaming waits until the replica follows.
+// streaming waits until the replica streams from the primary.
 func (t *replicated) streaming() error {
 	return await("the replica", start, func() error {
 		n, err := t.servers[t.primary].sql("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")
@@ -139,7 +139,7 @@ func (t *replicated) Heal() error {
 	return t.up()
 }
 
-// up starts what does not run, the primary first. turn is held.
+// up starts the servers that do not run, the primary first. The caller holds turn.
 func (t *replicated) up() error {
 	return errors.Join(t.servers[t.primary].up(), t.servers[1-t.primary].up(), t.streaming())
 }
@@ -159,15 +159,15 @@ func (t *replicated) Stop() {
 	}
 }
 
-// replace lets end happen to the primary, promotes the replica, sooner or later, and after a
-// while, in which meanwhile happens to what was the primary, makes that the replica.
+// replace calls end for the primary, and promotes the replica at once or a little later. Then it
+// calls meanwhile for the old primary, waits for a while, and makes the old primary the replica.
 func (t *replicated) replace(a *Act, end, meanwhile func(old *pgServer)) error {
 	t.turn.Lock()
 	defer t.turn.Unlock()
 	i := t.primary
 	old, next := t.servers[i], t.servers[1-i]
 	end(old)
-	t.streams[i].Reset() // what was on its way is lost
+	t.streams[i].Reset() // bytes on their way to the replica are lost
 	if a.Rand.IntN(2) == 0 {
 		a.Last(0, a.TTL/2)
 	}
@@ -193,7 +193,7 @@ func (t *replicated) Faults() []Fault {
 	}
 	beyond := "an old primary that goes on"
 	if t.mode == "synchronous" {
-		beyond = "" // nobody confirms what it does
+		beyond = "" // the old primary can commit nothing, because no replica confirms
 	}
 	all := append(t.links.faults(),
 		Fault{Kind: "kill -9, promotion", Weight: 3, Do: func(a *Act) error { return t.replace(a, kill, nil) }},

@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// pgServer is a PostgreSQL server. It does not run as root, and its user may not read the
-// folder of the run: its own is elsewhere.
+// pgServer is a PostgreSQL server. PostgreSQL refuses to run as root, and its user may not be able
+// to read the folder of the run, so the server has a folder elsewhere.
 type pgServer struct {
 	Process
 	addr string
 	port string
 	bin  string
-	as   []string // before a program that is to be of the server's user
+	as   []string // the words before a program that make it run as the server's user
 }
 
 func newPGServer(settings ...string) (*pgServer, error) {
@@ -63,7 +63,7 @@ func newPGServer(settings ...string) (*pgServer, error) {
 
 func (p *pgServer) data() string { return filepath.Join(p.Dir, "data") }
 
-// theirs returns a program of PostgreSQL as the server's user runs it.
+// theirs returns the command line that runs a program of PostgreSQL as the server's user.
 func (p *pgServer) theirs(program string) []string {
 	return append(p.as[:len(p.as):len(p.as)], filepath.Join(p.bin, program))
 }
@@ -90,8 +90,9 @@ func (p *pgServer) sql(statement string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// begin starts the server unless it runs. The children of one that was killed may keep its
-// memory for a moment: whoever waits calls it again.
+// begin starts the server unless it runs, and returns an error if it does not serve yet. After a
+// kill, child processes may keep the shared memory for a moment, and the start fails. So up
+// calls begin again and again.
 func (p *pgServer) begin() error {
 	if !p.Runs() {
 		p.Kill()
@@ -104,13 +105,13 @@ func (p *pgServer) begin() error {
 
 func (p *pgServer) up() error { return await("PostgreSQL at "+p.addr, start, p.begin) }
 
-// serving asks what is at an address, the server or its pooler.
+// serving returns an error unless the server or the pooler at an address serves.
 func serving(bin, addr string) error {
 	host, port, _ := net.SplitHostPort(addr)
 	return exec.Command(filepath.Join(bin, "pg_isready"), "-q", "-t", "2", "-h", host, "-p", port).Run()
 }
 
-// end ends the server as an administrator does, which lets replicas have all that is
+// end shuts the server down as an administrator does, so that replicas get everything that is
 // committed.
 func (p *pgServer) end() {
 	p.signal(syscall.SIGCONT)
@@ -119,7 +120,7 @@ func (p *pgServer) end() {
 	p.Kill()
 }
 
-// children returns the processes that the server has started.
+// children returns the ids of the server's child processes.
 func (p *pgServer) children() (all []int) {
 	if p.PID() == 0 {
 		return nil
@@ -140,7 +141,7 @@ func (p *pgServer) children() (all []int) {
 	return all
 }
 
-// signal sends a signal to the server and its children, which it returns.
+// signal sends a signal to the server and its children, and returns the children.
 func (p *pgServer) signal(s syscall.Signal) []int {
 	p.Signal(s)
 	all := p.children()
@@ -154,15 +155,15 @@ func signal(pids []int, s syscall.Signal) {
 	}
 }
 
-// destroy ends the server with its children. Those that are stopped would stay without it.
+// destroy kills the server and its children. Stopped children would survive the server.
 func (p *pgServer) destroy() {
 	all := p.children()
 	p.Kill()
 	signal(all, syscall.SIGKILL)
 }
 
-// remove ends the server for good. One that is killed would leave shared memory, of which a
-// machine has four thousand pieces. Its children end a little later.
+// remove ends the server for good. It sends QUIT first, because a killed server leaves a shared
+// memory segment, and the machine allows only about 4,000. The children end a little later.
 func (p *pgServer) remove() {
 	p.signal(syscall.SIGCONT)
 	p.Signal(syscall.SIGQUIT)
@@ -176,7 +177,7 @@ func (p *pgServer) remove() {
 	}
 }
 
-// pgFaults are those of any server, of the one that draw returns. up starts it again.
+// pgFaults returns faults of the server that draw returns. up starts it again.
 func pgFaults(draw func() *pgServer, up func() error) []Fault {
 	return []Fault{
 		{Kind: "kill -9, restart", Weight: 3, Do: func(a *Act) error {
@@ -207,8 +208,8 @@ func pgFaults(draw func() *pgServer, up func() error) []Fault {
 			return nil
 		}},
 		{Kind: "the server stops and continues", Weight: 2, Do: func(a *Act) error {
-			// Another fault may kill the server meanwhile. Its children have to go on all the same: stopped, they would
-			// keep its memory, and no other could start with its data.
+			// Another fault may kill the server meanwhile, so continue the children in any case. Stopped children would
+			// keep the shared memory, and a new server could not start with the same data.
 			p := draw()
 			children := p.signal(syscall.SIGSTOP)
 			a.Last(a.TTL/20, 2*a.TTL)

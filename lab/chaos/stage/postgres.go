@@ -15,13 +15,13 @@ import (
 )
 
 // postgres is a PostgreSQL server whose commits reach the disk, with a link for each
-// worker. The first worker goes through PgBouncer and has nothing to listen on.
+// worker. The first worker connects through PgBouncer, so it cannot use LISTEN.
 type postgres struct {
 	Settings
 	server *pgServer
 	pooler Process
-	pooled string // its address
-	time   *clock // nil: that of the machine
+	pooled string // address of the pooler
+	time   *clock // nil: the machine's clock
 	links  wires
 }
 
@@ -48,7 +48,7 @@ func newPostgres(s Settings) (Topology, error) {
 	return t, nil
 }
 
-// prepare makes the files.
+// prepare makes the files of the server and the pooler.
 func (t *postgres) prepare() (err error) {
 	if t.server, err = newPGServer(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (t *postgres) prepare() (err error) {
 	return errors.Join(t.server.initdb(), os.WriteFile(conf, []byte(text), 0o644))
 }
 
-// up starts what does not run, and waits until it serves.
+// up starts the server and the pooler, if they do not run, and waits until they serve.
 func (t *postgres) up() error {
 	if err := t.server.up(); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (t *postgres) Faults() []Fault {
 			return t.up()
 		}},
 		Fault{Kind: "orderly restart of PgBouncer", Do: func(a *Act) error {
-			t.pooler.Signal(syscall.SIGINT) // it waits for the transactions that are under way
+			t.pooler.Signal(syscall.SIGINT) // PgBouncer then waits for open transactions
 			t.pooler.Term(a.TTL)
 			return t.up()
 		}},

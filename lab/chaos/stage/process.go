@@ -2,8 +2,7 @@
 
 //go:build linux
 
-// Package stage starts the servers that a run is about, and does to them what breaks
-// locks.
+// Package stage starts the servers of a run, and causes faults in them and in the network.
 package stage
 
 import (
@@ -20,18 +19,18 @@ import (
 	"time"
 )
 
-// Process is a server's process. It goes when this program goes.
+// Process is the process of a server or a client. It ends when this program ends.
 type Process struct {
-	Dir  string   // its data, and where it runs
-	Args []string // with the program
-	Env  []string // besides the environment
+	Dir  string   // folder of its data, and its working directory
+	Args []string // program and arguments
+	Env  []string // environment, in addition to ours
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// Log is the file of what the process writes.
+// Log returns the file with the output of the process.
 func (p *Process) Log() string { return filepath.Join(p.Dir, "out") }
 
 // Start starts the process, unless it runs.
@@ -61,7 +60,7 @@ func (p *Process) Start() error {
 	return nil
 }
 
-// Kill is kill -9. It returns when the process is gone.
+// Kill ends the process with kill -9, and waits until it has ended.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +72,7 @@ func (p *Process) Kill() {
 	p.cmd = nil
 }
 
-// Term asks the process to end, and reports whether it did in time; else it is killed.
+// Term sends TERM to the process, and reports whether it ended within patience. If not, Term kills it.
 func (p *Process) Term(patience time.Duration) bool {
 	p.Signal(syscall.SIGCONT)
 	p.Signal(syscall.SIGTERM)
@@ -82,7 +81,7 @@ func (p *Process) Term(patience time.Duration) bool {
 	return ok
 }
 
-// Wait waits until the process has ended, and reports false if it has not in time.
+// Wait waits until the process has ended, and reports whether it has ended within patience.
 func (p *Process) Wait(patience time.Duration) bool {
 	p.mu.Lock()
 	cmd, ended := p.cmd, p.ended
@@ -98,7 +97,7 @@ func (p *Process) Wait(patience time.Duration) bool {
 	}
 }
 
-// Runs reports whether the process has not ended by itself.
+// Runs reports whether the process was started and has not ended.
 func (p *Process) Runs() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +121,7 @@ func (p *Process) Signal(s syscall.Signal) {
 	}
 }
 
-// PID is that of the process, or 0.
+// PID returns the id of the process, or 0.
 func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +131,7 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Wipe deletes what the process has written below its folder, but for some names.
+// Wipe deletes everything in the folder of the process, except its output and the names in but.
 func (p *Process) Wipe(but ...string) error {
 	entries, err := os.ReadDir(p.Dir)
 	if err != nil {
@@ -152,7 +151,7 @@ func (p *Process) Wipe(but ...string) error {
 	return nil
 }
 
-// freePorts returns n free ports, below those that the kernel gives to connections.
+// freePorts returns n free ports, below the ports that the kernel gives to connections.
 func freePorts(n int) ([]string, error) {
 	var ports []string
 	for range 1000 {
@@ -160,7 +159,7 @@ func freePorts(n int) ([]string, error) {
 		if err != nil {
 			continue
 		}
-		defer l.Close() // in the end, so that all differ
+		defer l.Close() // at the end, so that all ports differ
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
@@ -169,7 +168,7 @@ func freePorts(n int) ([]string, error) {
 	return nil, errors.New("no port is free")
 }
 
-// started has all processes that were started, to end those of a topology that did not come up.
+// started has all processes that were started. killBelow uses it to end the processes of a topology that did not start.
 var started struct {
 	sync.Mutex
 	all []*Process
@@ -185,10 +184,10 @@ func killBelow(dir string) {
 	}
 }
 
-// errEnded says that a process has ended by itself, for which nobody need wait.
+// errEnded says that a process has ended by itself. await then stops waiting.
 var errEnded = errors.New("it has ended")
 
-// await calls f until it returns nil.
+// await calls f until it returns nil or errEnded, for at most patience.
 func await(what string, patience time.Duration, f func() error) error {
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -202,7 +201,7 @@ func await(what string, patience time.Duration, f func() error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// program returns the name of a server's program, which a variable may replace.
+// program returns the command line of a server's program: the words in an environment variable, or else name.
 func program(variable, name string) []string {
 	if p := os.Getenv(variable); p != "" {
 		return strings.Fields(p)
@@ -210,5 +209,5 @@ func program(variable, name string) []string {
 	return []string{name}
 }
 
-// start is how long a server may take to start on a machine that is very busy.
+// start is how long a server may take to start on a very busy machine.
 const start = time.Minute

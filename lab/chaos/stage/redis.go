@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// Redis is one Redis server. Its program is that of $CHAOS_REDIS_SERVER, or redis-server.
+// Redis is a Redis server. It runs the program in $CHAOS_REDIS_SERVER, or redis-server.
 type Redis struct {
 	Process
-	Addr string // of the server itself
+	Addr string // address of the server itself
 	port string
-	time *clock     // that it follows, or nil
-	down sync.Mutex // of the fault that has killed it, and starts it again: another one would end its wait
+	time *clock     // its wall clock; nil: the machine's clock
+	down sync.Mutex // held by a fault that has killed the server, until it starts the server again: another fault would start it too early
 }
 
 // NewRedis starts a server in a folder, with more settings.
 func NewRedis(dir string, clock bool, args ...string) (*Redis, error) {
 	var r *Redis
 	var err error
-	for range 5 { // somebody else may take the port before the server does
+	for range 5 { // another program may take the port before the server does
 		if r, err = newRedis(dir, clock, args); err == nil {
 			return r, nil
 		}
@@ -55,8 +55,9 @@ func newRedis(dir string, clock bool, args []string) (*Redis, error) {
 	return r, r.Up()
 }
 
-// fakeClock lets the server's wall clock follow a file beside its folder, which is wiped.
-// jemalloc asks for the time before libfaketime is ready, so libc's allocator takes its place.
+// fakeClock makes the server use a wall clock in a file. The file is beside the server's folder,
+// because Wipe empties the folder. jemalloc asks for the time before libfaketime is ready, so
+// fakeClock preloads libc, whose allocator replaces jemalloc.
 func (r *Redis) fakeClock() error {
 	libc, err := filepath.Glob("/lib/*/libc.so.6")
 	if err != nil || len(libc) == 0 {
@@ -69,8 +70,7 @@ func (r *Redis) fakeClock() error {
 	return nil
 }
 
-// Up starts the server unless it runs, and waits until it answers. It writes to the server's log when
-// that was: whatever the server had is lost by then, but for what it finds on its disk.
+// Up starts the server unless it runs, and waits until it answers.
 func (r *Redis) Up() error {
 	if err := r.Start(); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (r *Redis) Up() error {
 	})
 }
 
-// Do sends one command, past all links.
+// Do sends a command directly to the server, not over a link.
 func (r *Redis) Do(args ...string) (string, error) { return ask(r.Addr, 3*time.Second, args...) }
 
 // Info returns a field of INFO, or of CLUSTER INFO.

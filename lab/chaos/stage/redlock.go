@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
-// redlock is some independent servers. Every worker has links of its own to all of them.
+// redlock is several independent Redis servers. Each worker has its own link to each server.
 type redlock struct {
 	Settings
 	servers []*Redis
-	links   []wires // of each worker, one for each server
+	links   []wires // for each worker, a link to each server
 }
 
 func newRedlock(s Settings, n int) (Topology, error) {
@@ -44,7 +44,7 @@ func newRedlock(s Settings, n int) (Topology, error) {
 }
 
 func (t *redlock) url(addrs []string) string {
-	// A machine that is busy with everything else answers late.
+	// node_timeout is long, because servers on a busy machine answer late.
 	return fmt.Sprintf("redlock://%s?max_ttl=%v&node_timeout=%v", strings.Join(addrs, ","), t.MaxTTL, t.TTL/20)
 }
 
@@ -118,7 +118,7 @@ func (t *redlock) Faults() []Fault {
 			all[i].Do = func(a *Act) error { return command(a, draw(a), "FLUSHALL") }
 		}
 	}
-	// One client loses some of its servers; or all lose one of them.
+	// A fault hits any of the links, or all links of one client, or all links to one server.
 	for _, f := range t.all().faults() {
 		do := f.Do
 		f.Do = func(a *Act) error {
@@ -160,7 +160,7 @@ func (t *redlock) Faults() []Fault {
 	}})
 }
 
-// side returns the links to one server, or those of one worker.
+// side returns the links of one worker, or the links to one server.
 func (t *redlock) side(a *Act) wires {
 	if a.Rand.IntN(2) == 0 {
 		return t.links[a.Rand.IntN(len(t.links))]

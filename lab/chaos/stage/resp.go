@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ask sends one command to a Redis server, over a connection of its own, and returns
-// the answer as text: arrays have a line for each element.
+// ask sends a command to a Redis server, over a new connection, and returns the answer as
+// text: a line for each element of an array.
 func ask(addr string, patience time.Duration, args ...string) (string, error) {
 	c, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
-// sentinel is a master with two replicas, which three sentinels watch. The servers announce the
-// addresses of links. As the documents ask for, a master that has lost its replicas stops to write.
+// sentinel is a master with two replicas, and three sentinels that watch them. The servers announce
+// the addresses of links. As our documentation requires, a master that has lost its replicas refuses
+// writes.
 type sentinel struct {
 	Settings
 	servers   []*Redis
@@ -69,7 +70,7 @@ func newSentinel(s Settings) (Topology, error) {
 	return t, t.whole()
 }
 
-// whole waits until all sentinels know a master that serves, both replicas and each other.
+// whole waits until all sentinels know each other, both replicas, and a master that serves.
 func (t *sentinel) whole() error {
 	for _, s := range t.sentinels {
 		if err := await("the sentinels", 2*start, func() error {
@@ -96,7 +97,7 @@ func (t *sentinel) whole() error {
 	return nil
 }
 
-// master returns the server that the sentinels name.
+// master returns the server that the sentinels name as the master, or nil.
 func (t *sentinel) master() *Redis {
 	for _, s := range t.sentinels {
 		out, err := s.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m")

@@ -71,7 +71,7 @@ func (t *single) Faults() []Fault {
 	return all
 }
 
-// serverFaults are those of one Redis server, which is drawn.
+// serverFaults returns faults of the Redis server that draw returns.
 func serverFaults(draw func(*Act) *Redis) []Fault {
 	return []Fault{
 		{Kind: "kill -9, restart", Weight: 2, Do: func(a *Act) error { return restart(a, draw(a), false) }},
@@ -104,8 +104,8 @@ func serverFaults(draw func(*Act) *Redis) []Fault {
 	}
 }
 
-// command sends a command. That the server does not answer is no error: other faults may
-// be at work.
+// command sends a command. If the server does not answer, command only notes that: another
+// fault may be the reason.
 func command(a *Act, r *Redis, args ...string) error {
 	if _, err := r.Do(args...); err != nil {
 		a.Note("%s: %v", args[0], err)

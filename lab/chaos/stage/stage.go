@@ -17,71 +17,71 @@ import (
 	"time"
 )
 
-// Settings are those of a run.
+// Settings are the settings of a run.
 type Settings struct {
-	Dir     string // for the servers' data
+	Dir     string // folder for the servers' data
 	Workers int
 	TTL     time.Duration
 	MaxTTL  time.Duration
-	Clocks  bool // the clocks of the servers can be set
+	Clocks  bool // faults set the clocks of servers
 }
 
-// Topology is a store with the servers that it consists of.
+// Topology is a store with its servers.
 type Topology interface {
-	// URL is where a worker finds the store, each by a way of its own if that is possible.
+	// URL returns the URL of the store for a worker. If possible, each worker has its own links.
 	URL(worker int) string
-	// Direct is the same for somebody whom no fault concerns.
+	// Direct returns a URL of the store without links that have faults.
 	Direct() string
-	// Faults are those that can be drawn.
+	// Faults returns the faults that can be drawn.
 	Faults() []Fault
-	// Guests are clients with other options than the rest.
+	// Guests returns clients with other options than the workers.
 	Guests() []Guest
-	// Heal ends all that may still be broken.
+	// Heal ends all effects of faults.
 	Heal() error
-	// Promise says what the store gives besides exclusion.
+	// Promise says what the store promises besides exclusion.
 	Promise() Promise
 	Stop()
 }
 
-// Promise is what a store gives besides exclusion.
+// Promise is what a store promises besides exclusion.
 type Promise struct {
 	Shared, Slots, Tokens bool
 	Settle                time.Duration // how long the store may be closed after the last fault
 }
 
-// Guest is a client with other options than the rest.
+// Guest is a client with other options than the workers.
 type Guest struct {
 	Kind   string
-	Beyond string // as of a Fault
+	Beyond string // see Fault
 	URL    string
-	Args   []string // more for the worker
-	// Program is used instead of the worker's, with the same flags.
+	Args   []string // more arguments for the program
+	// Program runs instead of the workers' program, with the same flags.
 	Program []string
 }
 
 //go:embed foreign/guest.py
 var foreign string
 
-// stranger is a guest that has never heard of pawl. It does not wait for a server that has forgotten its locks, so
-// it comes only where that is asked for.
+// stranger returns a guest that uses another library and does not know pawl. When the server has lost its data, it
+// does not wait for a quarantine, so it is beyond what is promised.
 func stranger(kind, addr string) Guest {
 	return Guest{Kind: "a stranger", Beyond: "another library's lock is forgotten", URL: addr, Args: []string{"-kind", kind},
 		Program: []string{"/usr/bin/python3", "-c", foreign}}
 }
 
-// Fault is something that happens to the servers, or on the way to them. Do returns when it
-// is over.
+// Fault is something that happens to clients, to servers, or on the network. Do returns when the
+// fault is over.
 type Fault struct {
 	Kind string
-	// Beyond says which assumption in docs/guarantees it breaks; it is drawn only if that is
-	// asked for.
+	// Beyond says which assumption in docs/guarantees the fault breaks. Such a fault is drawn only
+	// with --beyond.
 	Beyond string
-	Weight int  // 1, if it is 0
-	Alone  bool // while no other fault is
+	Weight int  // how often it is drawn, relative to others; 0 means 1
+	Alone  bool // no other fault happens meanwhile
 	Do     func(a *Act) error
 }
 
-// Act is one fault as it happens.
+// Act is the happening of a fault.
 type Act struct {
 	Ctx  context.Context
 	Rand *rand.Rand
@@ -89,7 +89,7 @@ type Act struct {
 	Note func(format string, args ...any)
 }
 
-// Last waits for a while that is drawn, or until the faults are over.
+// Last waits for a random time between from and to, or until the time for faults is over.
 func (a *Act) Last(from, to time.Duration) {
 	d := from + time.Duration(a.Rand.Int64N(int64(to-from)+1))
 	select {
@@ -98,7 +98,8 @@ func (a *Act) Last(from, to time.Duration) {
 	}
 }
 
-// guests are those of any store: its leases last longer, or it is in a place of its own.
+// guests returns guests for any store: one with the usual options, one with longer leases, and one with another
+// prefix.
 func guests(s Settings, direct, elsewhere string) []Guest {
 	return []Guest{
 		{Kind: "a newcomer", URL: direct},
@@ -107,7 +108,7 @@ func guests(s Settings, direct, elsewhere string) []Guest {
 	}
 }
 
-// redisGuests are those of stores whose clients must agree on MaxTTL, and on the keys of locks.
+// redisGuests returns guests for stores whose clients must agree on MaxTTL and on the keys of locks.
 func redisGuests(s Settings, direct string) []Guest {
 	return append(guests(s, direct, direct+"&prefix=elsewhere:"),
 		Guest{Kind: "a longer MaxTTL", URL: strings.Replace(direct, "max_ttl="+s.MaxTTL.String(), "max_ttl="+(5*s.TTL).String(), 1),
@@ -124,7 +125,7 @@ func New(name string, s Settings) (Topology, error) {
 	}
 	var t Topology
 	var err error
-	for try := range 3 { // somebody else may take a port before a server does
+	for try := range 3 { // another program may take a port before a server does
 		s := s
 		s.Dir = filepath.Join(s.Dir, fmt.Sprint(try))
 		if err = os.MkdirAll(s.Dir, 0o700); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
-// wires are links that faults of the network are made with.
+// wires are links on which faults of the network happen.
 type wires []*link.Link
 
 func (w wires) heal() {
@@ -25,7 +25,7 @@ func (w wires) close() {
 	}
 }
 
-// faults returns what can happen to any of the links, or to all of them.
+// faults returns faults that happen to one of the links, or to all of them.
 func (w wires) faults() []Fault {
 	some := func(a *Act) wires {
 		if a.Rand.IntN(4) == 0 {

@@ -17,12 +17,12 @@ import (
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
-// zookeeper is an ensemble of three servers, with the classes in $CHAOS_ZOOKEEPER_CLASSPATH or Debian's. Servers reach each
-// other over links, each server each other by one of its own, and so does every worker each of them.
+// zookeeper is an ensemble of three servers, with the classes in $CHAOS_ZOOKEEPER_CLASSPATH or those of Debian. Each server
+// has its own link to each other server, and each worker has its own link to each server.
 type zookeeper struct {
 	Settings
 	servers []*zooServer
-	between [3]wires // what server i sends to the others
+	between [3]wires // the links of server i to the others
 	links   []wires
 }
 
@@ -46,7 +46,7 @@ func newZooKeeper(s Settings) (Topology, error) {
 			"4lw.commands.whitelist=*\nmaxSessionTimeout=120000\ninitLimit=50\nsyncLimit=25\n", zooTick.Milliseconds(), z.Dir, ports[i])
 		for j := range 3 {
 			addrs := [2]string{"127.0.0.1:" + ports[3+j], ports[6+j]}
-			if j != i { // an election needs no faults of its own
+			if j != i { // the port for elections has no link, so no faults
 				l, err := link.New(addrs[0])
 				if err != nil {
 					return nil, err
@@ -97,7 +97,7 @@ func (z *zooServer) configure(conf string, id int) error {
 	return os.WriteFile(filepath.Join(z.Dir, "myid"), []byte(fmt.Sprint(id)), 0o600)
 }
 
-// word sends one of the four-letter words.
+// word sends a four-letter command and returns the answer.
 func (z *zooServer) word(w string) string {
 	c, err := net.DialTimeout("tcp", z.addr, time.Second)
 	if err != nil {
@@ -181,7 +181,7 @@ func (t *zookeeper) Heal() error {
 	t.inner().heal()
 	for _, z := range t.servers {
 		z.Signal(syscall.SIGCONT)
-		if !z.Runs() { // some errors end it
+		if !z.Runs() { // some errors end a server
 			z.Kill()
 		}
 		if err := z.Start(); err != nil {
@@ -244,7 +244,8 @@ func (t *zookeeper) Faults() []Fault {
 		Fault{Kind: "the leader stops and continues", Weight: 2, Do: func(a *Act) error {
 			return leads(a, func(i int) error { return stop(a, i) })
 		}},
-		// When it goes on it finds that sessions have ended, and cannot hear that they have not.
+		// When the leader goes on, it finds that sessions have ended. It cannot hear from its followers that they
+		// have not.
 		Fault{Kind: "the leader stops, and continues deaf", Weight: 2, Do: func(a *Act) error {
 			return leads(a, func(i int) error {
 				t.servers[i].Signal(syscall.SIGSTOP)
@@ -260,8 +261,8 @@ func (t *zookeeper) Faults() []Fault {
 	)
 }
 
-// isolate cuts a leader off: what its followers send to it, and its answers, stand still. Clients reach it
-// all the while.
+// isolate cuts a leader off from its followers: their requests and its answers stall. Clients still reach the
+// leader.
 func (t *zookeeper) isolate(a *Act, leader int) error {
 	hit := t.toward(leader)
 	for _, l := range hit {
@@ -273,11 +274,11 @@ func (t *zookeeper) isolate(a *Act, leader int) error {
 	return nil
 }
 
-// toward returns the links of the others to one server.
+// toward returns the links of the other servers to a server.
 func (t *zookeeper) toward(server int) wires {
 	var all wires
 	for i := range 3 {
-		switch { // the links of server i are to the others, in their order
+		switch { // between[i] has the links to the other servers, in order
 		case i > server:
 			all = append(all, t.between[i][server])
 		case i < server:

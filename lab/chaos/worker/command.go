@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// command is a turn by `pawl run`: this program is the command that it runs, and writes down for how long
-// it lives. That it lives is its belief. Some leave something running, some lose the pawl around them,
-// and some have it stopped for a while.
+// command is like turn, but uses `pawl run`. This program is also the command that pawl runs, and writes down
+// how long it lives: a living command believes in the lease. Some commands leave a process running. For some, the
+// pawl process is killed, or stopped for a while.
 func (w *worker) command(ctx context.Context, r *rand.Rand, name, kind string, slots int, patience, hold time.Duration) bool {
 	n := w.next.Add(1)
 	args := []string{"run", name, "--store", w.store, "--ttl", w.ttl.String(), "--wait", patience.String()}
@@ -61,7 +61,7 @@ func (w *worker) command(ctx context.Context, r *rand.Rand, name, kind string, s
 		cmd.Process.Signal(syscall.SIGTERM)
 		err = <-ended
 	}
-	if err != nil && cmd.ProcessState.ExitCode() > 0 { // and not by a signal
+	if err != nil && cmd.ProcessState.ExitCode() > 0 { // ended by itself, not by a signal
 		w.diary.write(now(), "failed %d %v: %s", n, err, text(fmt.Errorf("%s", says.String())))
 		return false
 	}
@@ -69,7 +69,7 @@ func (w *worker) command(ctx context.Context, r *rand.Rand, name, kind string, s
 	return true
 }
 
-// molest does something to the process around a command, now and then.
+// molest sometimes kills or stops the pawl process of a command.
 func (w *worker) molest(r *rand.Rand, p *os.Process, hold time.Duration) {
 	after := time.Duration(r.Int64N(int64(hold + w.ttl)))
 	switch r.IntN(8) {
@@ -79,13 +79,13 @@ func (w *worker) molest(r *rand.Rand, p *os.Process, hold time.Duration) {
 		pause := time.Duration(r.Int64N(int64(2 * w.ttl)))
 		time.AfterFunc(after, func() {
 			p.Signal(syscall.SIGSTOP)
-			time.AfterFunc(pause, func() { p.Signal(syscall.SIGCONT) }) // never before it
+			time.AfterFunc(pause, func() { p.Signal(syscall.SIGCONT) }) // nested, so that CONT comes after STOP
 		})
 	}
 }
 
-// child is the command that pawl runs. A grandchild writes down its life as that of the same lease:
-// it is work that nobody else may do meanwhile.
+// child is the command that pawl runs. A process that it leaves running writes its lines for the same claim: the
+// lease has to last until that process ends too.
 func child(d *diary, n int64, hold, linger time.Duration, away bool) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -95,7 +95,7 @@ func child(d *diary, n int64, hold, linger time.Duration, away bool) {
 	if linger > 0 {
 		self, _ := os.Executable()
 		cmd := exec.Command(self, "-child", fmt.Sprint(n), "-log", d.file.Name(), "-hold", (hold + linger).String(), "-linger", "-1s")
-		if away { // from the session and the environment
+		if away { // in a new session, without the environment
 			cmd.Env, cmd.SysProcAttr = []string{}, &syscall.SysProcAttr{Setsid: true}
 		}
 		if err := cmd.Start(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diary is a file to which each line is appended by one write.
+// diary is a file. Each line is appended by a single write.
 type diary struct{ file *os.File }
 
 func openDiary(path string) (*diary, error) {
@@ -26,7 +26,7 @@ func (d *diary) write(at int64, format string, args ...any) {
 	}
 }
 
-// now is the boot clock, which goes on while the machine sleeps and which nobody sets.
+// now returns the time of the boot clock, which goes on while the machine sleeps and cannot be set.
 func now() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

@@ -2,21 +2,21 @@
 
 //go:build linux
 
-// Command worker is a program that uses pawl as anybody would, by its public API,
-// and writes down what it is told. One line is one write(2), so that what it has
-// said before kill -9 is known. It judges nothing.
+// Command worker uses the public API of pawl as any program would, and writes the answers
+// to a diary. It writes each line with one write(2), so that kill -9 loses no earlier
+// line. It does not judge the answers.
 //
-// All instants are nanoseconds of CLOCK_BOOTTIME, which is one clock for all
-// processes of the machine. The lines are
+// All instants are nanoseconds of CLOCK_BOOTTIME, a clock that all processes of the
+// machine share. The lines are
 //
 //	T open PID URL
-//	T refused TEXT                  the client was not made
+//	T refused TEXT                  the client could not be opened
 //	T ask N NAME KIND SLOTS HOW     HOW is try or wait
 //	T grant N TOKEN LEASE           T is after the call has returned
-//	T held N                        T was read, and then Err() was nil
-//	T ended N TEXT                  Err() was not nil
+//	T held N                        after T was read, Err() returned nil
+//	T ended N TEXT                  Err() returned an error
 //	T giving N                      before Release
-//	T gave N TEXT                   after it
+//	T gave N TEXT                   after Release
 //	T failed N TEXT                 the call has returned an error
 //	T closed TEXT                   the client was closed
 package main
@@ -43,15 +43,15 @@ type worker struct {
 	diary  *diary
 	client *pawl.Client
 	names  []string
-	space  string // written before names: what this client calls x is not the others' x
+	space  string // prefix for names in the diary, of a client whose locks are not those of the others
 	store  string
-	pawl   string // the command; with it no client is made
+	pawl   string // the command; if set, the worker opens no client
 	ttl    time.Duration
 	hold   time.Duration
 	wait   time.Duration
 	next   atomic.Int64
 
-	insists bool // asks again if the store has not answered
+	insists bool // ask again if the store has not answered
 }
 
 func main() {
@@ -103,7 +103,7 @@ func main() {
 	}
 }
 
-// open opens the client, again and again: the store may be in trouble.
+// open opens the client. It repeats that until it succeeds, because the store may be unavailable.
 func (w *worker) open(ctx context.Context, url string, wall time.Duration, verbose bool) *pawl.Client {
 	for ctx.Err() == nil {
 		client, err := openStore(ctx, url, w.ttl, wall, verbose)
@@ -142,8 +142,8 @@ func (w *worker) lane(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// draw returns the kind of lease to ask for. What kinds a name has is in the name, so
-// that nobody is refused for asking for slots of another number.
+// draw returns the kind of lease to ask for. It depends on the name, so that no worker asks
+// for another number of slots than the others.
 func draw(name string, r *rand.Rand) (kind string, slots int, opts []pawl.Option) {
 	if r.IntN(10) == 0 {
 		opts = append(opts, pawl.NoRenew())
@@ -158,7 +158,7 @@ func draw(name string, r *rand.Rand) (kind string, slots int, opts []pawl.Option
 	return "alone", 0, opts
 }
 
-// turn asks for a name, keeps it for a while if it gets it, and reports whether it did.
+// turn asks for a name, and holds the lease for a while if it gets one. It reports whether it got one.
 func (w *worker) turn(ctx context.Context, name, kind string, slots int, patience, hold time.Duration, opts []pawl.Option) bool {
 	n := w.next.Add(1)
 	how := "try"
@@ -195,8 +195,8 @@ func (w *worker) acquire(ctx context.Context, name string, patience time.Duratio
 	return w.client.Acquire(ctx, name, opts...)
 }
 
-// keep looks at the lease until its time is over. An instant counts as one of belief
-// if it was read before Err said nil.
+// keep looks at the lease again and again, until hold is over or the lease has ended. It reads the clock before it
+// calls Err: if Err returns nil, the worker believed in the lease at that instant.
 func (w *worker) keep(ctx context.Context, n int64, lease *pawl.Lease, hold time.Duration) {
 	for end := now() + int64(hold); ; pause(ctx, 3*time.Millisecond) {
 		t := now()
@@ -211,14 +211,14 @@ func (w *worker) keep(ctx context.Context, n int64, lease *pawl.Lease, hold time
 	}
 }
 
-// probe asks for every name, and again if the store has not answered: a busy machine may take longer
-// than a node has. Nobody else is there.
+// probe asks for every name once, while no other client runs. If the store does not answer, it asks again, because a
+// busy machine may take longer than a timeout.
 func (w *worker) probe(ctx context.Context, patience time.Duration) {
 	w.insists = true
 	for _, name := range w.names {
 		var opts []pawl.Option
 		kind, slots := "alone", 0
-		if strings.HasPrefix(name, "slot-") { // readers and a writer can be told apart, slots of two numbers not
+		if strings.HasPrefix(name, "slot-") { // with the same number of slots as the workers
 			kind, slots, opts = "slots", 2, []pawl.Option{pawl.Slots(2)}
 		}
 		w.turn(ctx, name, kind, slots, patience, 0, opts)
