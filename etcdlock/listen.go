@@ -21,10 +21,10 @@ import (
 // have ended, and which of them others want. A renewal would find this out, too, but later. A lease that is
 // released leaves its mark to the next lease.
 func (s *store) listen(rev int64) {
-	if s.ear || s.ctx.Err() != nil {
+	if s.hearing || s.ctx.Err() != nil {
 		return
 	}
-	s.ear = true
+	s.hearing = true
 	s.work.Go(func() {
 		for from := rev + 1; s.ctx.Err() == nil; from = 0 {
 			s.hear(from)

@@ -38,10 +38,10 @@ type store struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // the goroutines that Close waits for
 
-	mu     sync.Mutex // guards the fields below
-	ear    bool       // hear runs; see listen
-	spares map[int64][]*backing
-	idle   []*stream
+	mu      sync.Mutex // guards the fields below
+	hearing bool       // the listener runs; see listen
+	spares  map[int64][]*backing
+	idle    []*stream
 	// The leases whose keys exist or may exist. The map's key is the etcd lease in the name of the lease's key.
 	backed map[clientv3.LeaseID]*lease
 }

@@ -65,7 +65,7 @@ func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, 
 	if !again {
 		h = &handle{late: make(chan renewal, 1)}
 	}
-	session, deaf := s.ear.state() // must be read before the request is sent
+	session, deaf := s.listener.state() // must be read before the request is sent
 	// A client behind a pooler would not learn that others want a kept lease, so it keeps none.
 	q := &asking{r, s.records.Of(r, r.Keeps && !errors.Is(deaf, errPooled)), noWait, h}
 	switch {
@@ -103,7 +103,7 @@ func (s *store) read(ans *driver.Answer, a reply, q *asking) error {
 	switch integer(row[0]) {
 	case 1:
 		ans.Granted, ans.Token, ans.Spare, ans.Waited = true, uint64(long(row[1])), uint64(long(row[2])), yes(row[3])
-		s.ear.start(s) // the client has to learn if another client ends the lease
+		s.listener.start(s) // the client has to learn if another client ends the lease
 		return nil
 	case tombstone:
 		return &driver.Failure{Err: errEnded, Lasting: true, Ended: true}

@@ -81,7 +81,7 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 	s.mu.Unlock()
 	if moved {
 		s.pool.drop(driver.Now())
-		s.ear.again()
+		s.listener.reconnect()
 		s.events.Put(driver.Event{Kind: driver.Missed})
 	}
 	if closed > 0 {

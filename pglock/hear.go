@@ -22,12 +22,12 @@ import (
 // errPooled says that there is a pooler in between, which passes no messages on.
 var errPooled = errors.New("a pooler passes no messages on")
 
-// session is the number of a connection that listens. 0 is none.
+// session is the number of a listener's connection. 0 means none.
 type session int
 
-// ear is the connection that listens. The first waiter or lease opens it, and it stays open. It has an advisory
-// lock, by which the server knows that the client hears messages.
-type ear struct {
+// listener is the connection over which a client receives messages. The first waiter or lease opens it, and it
+// stays open. It has an advisory lock, by which the server knows that the client hears messages.
+type listener struct {
 	config *pgconn.Config // nil means the pool's
 	ready  chan struct{}  // closed after the first attempt
 
@@ -41,51 +41,51 @@ type ear struct {
 
 // state returns the session, or 0 and the error of the last attempt. If that is errPooled, there will never be a
 // session.
-func (e *ear) state() (session, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.is, e.err
+func (l *listener) state() (session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.is, l.err
 }
 
 // start starts the listener, unless it has started.
-func (e *ear) start(s *store) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.started && s.ctx.Err() == nil {
-		e.started = true
+func (l *listener) start(s *store) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.started && s.ctx.Err() == nil {
+		l.started = true
 		s.work.Go(s.listen)
 	}
 }
 
 // set records the outcome of an attempt to connect.
-func (e *ear) set(is session, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.is, e.err = is, err
+func (l *listener) set(is session, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.is, l.err = is, err
 	select {
-	case <-e.ready:
+	case <-l.ready:
 	default:
-		close(e.ready)
+		close(l.ready)
 	}
 }
 
-// again closes the connection, which leads to the previous server. listen then makes another.
-func (e *ear) again() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.is = 0
-	if e.cut != nil {
-		e.cut()
+// reconnect closes the connection, which leads to the previous server. listen then makes another.
+func (l *listener) reconnect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.is = 0
+	if l.cut != nil {
+		l.cut()
 	}
 }
 
-// next begins a session. again cancels the context that next returns.
-func (e *ear) next(ctx context.Context) (session, context.Context, context.CancelFunc) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	ctx, e.cut = context.WithCancel(ctx)
-	e.opened++
-	return e.opened, ctx, e.cut
+// next begins a session. reconnect cancels the context that next returns.
+func (l *listener) next(ctx context.Context) (session, context.Context, context.CancelFunc) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ctx, l.cut = context.WithCancel(ctx)
+	l.opened++
+	return l.opened, ctx, l.cut
 }
 
 // Listen implements driver.Store.
@@ -93,8 +93,8 @@ func (s *store) Listen(f func(driver.Event)) { s.events.To(f) }
 
 // Hear implements driver.Store. One connection receives the messages about all names.
 func (s *store) Hear(string) (ready <-chan struct{}, stop func()) {
-	s.ear.start(s)
-	return s.ear.ready, func() {}
+	s.listener.start(s)
+	return s.listener.ready, func() {}
 }
 
 // listen connects again after each failure, until the store is closed.
@@ -105,7 +105,7 @@ func (s *store) listen() {
 		if heard {
 			pause = minPause
 		}
-		s.ear.set(0, err)
+		s.listener.set(0, err)
 		if errors.Is(err, errPooled) {
 			return
 		}
@@ -122,9 +122,9 @@ const pulse = 5 * time.Second
 
 // listenOnce listens on one connection, until it fails.
 func (s *store) listenOnce() (heard bool, err error) {
-	is, ctx, cancel := s.ear.next(s.ctx)
+	is, ctx, cancel := s.listener.next(s.ctx)
 	defer cancel()
-	config := cmp.Or(s.ear.config, s.pool.config)
+	config := cmp.Or(s.listener.config, s.pool.config)
 	c, err := s.pool.dial(ctx, config, func(_ *pgconn.PgConn, n *pgconn.Notification) { s.hear(is, n.Payload) })
 	if err != nil {
 		return false, dialFailure(err)
@@ -141,7 +141,7 @@ func (s *store) listenOnce() (heard bool, err error) {
 	if err := c.Exec(rctx, listen).Close(); err != nil {
 		return false, s.classify(ctx, err)
 	}
-	s.ear.set(is, nil)
+	s.listener.set(is, nil)
 	// Messages were lost while there was no listener, and the server may have dropped waiters.
 	s.events.Put(driver.Event{Kind: driver.Missed})
 	for {

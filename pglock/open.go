@@ -121,12 +121,12 @@ func orDefault(opts *Options) *Options {
 func newStore(ctx context.Context, where *address) (*store, error) {
 	opts := &where.opts
 	s := &store{
-		id:     strings.ToLower(rand.Text()),
-		where:  where.shown,
-		schema: cmp.Or(opts.Schema, defaultSchema),
-		mode:   cmp.Or(opts.Mode, Durable),
-		limit:  newLimit(opts.MaxTTL, opts.Holder),
-		ear:    ear{config: where.listen, ready: make(chan struct{})},
+		id:       strings.ToLower(rand.Text()),
+		where:    where.shown,
+		schema:   cmp.Or(opts.Schema, defaultSchema),
+		mode:     cmp.Or(opts.Mode, Durable),
+		limit:    newLimit(opts.MaxTTL, opts.Holder),
+		listener: listener{config: where.listen, ready: make(chan struct{})},
 	}
 	s.sql = newStatements(s.schema)
 	s.inBatches()

@@ -56,7 +56,7 @@ func TestPooled(t *testing.T) {
 					t.Fatalf("token %d after %d", g.Token(), last)
 				}
 			}
-			if is, _ := d.wire.ear.state(); (is != 0) != (what == "hears") {
+			if is, _ := d.wire.listener.state(); (is != 0) != (what == "hears") {
 				t.Errorf("it listens: %v", is != 0)
 			}
 			config, err := pgx.ParseConfig(b.URL())

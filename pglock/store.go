@@ -20,7 +20,7 @@ type store struct {
 	mode     Mode
 	limit    *limit
 	pool     *pool
-	ear      ear
+	listener listener
 	takes    storekit.Batch[*asking, reply] // requests for names that may be free
 	releases storekit.Batch[ending, reply]
 	renewals storekit.Batch[renewing, reply]
@@ -57,7 +57,7 @@ func (s *store) Caps() driver.Caps {
 // Close implements driver.Store.
 func (s *store) Close() error {
 	s.cancel()
-	s.ear.again()             // listen does not begin after this
+	s.listener.reconnect()    // listen does not begin after this
 	s.pool.drop(driver.Now()) // closes the idle connections, and later those in use
 	s.work.Wait()
 	return nil

@@ -30,7 +30,7 @@ func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, e
 	since, err := n.since, n.sure
 	n.sure = errYoung
 	if err == nil {
-		err = s.inTime(since, req) // place may have taken long
+		err = s.inTime(since, req) // place may have taken a long time
 	}
 	if err != nil {
 		if since, err = n.confirm(ctx, req); err != nil {

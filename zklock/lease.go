@@ -87,7 +87,7 @@ func (n *node) clear() {
 	}
 }
 
-// missing records that somebody has deleted the node. The error that it returns names the person, if known.
+// missing records that somebody has deleted the node. It returns an error that says who did it, if that is known.
 func (n *node) missing(ctx context.Context) *driver.LostError {
 	why, err := n.brokenBy(ctx)
 	if err != nil || why == nil {
@@ -130,7 +130,7 @@ func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (d
 }
 
 // confirmed returns the instant from which the lease is trusted, by a transaction that was sent after n.asked.
-// n.asked is when the first call began that has not got a confirmation.
+// n.asked is the beginning of the first call that has no confirmation yet.
 func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
 	s := n.s
 	for {

@@ -44,14 +44,14 @@ func (s *session) touch(ttl time.Duration, renewed bool) (driver.Instant, error)
 // given TTL may be trusted: when the request was sent, or earlier if the session may end less than a TTL after
 // that.
 //
-// The servers knew the session at the sending, but the leader may count its timeout from an earlier instant. The
-// leader asks its servers about their sessions every half tick, and they may be cut off from the leader before it
-// asks.
+// The servers knew the session when the request was sent, but the leader may count the timeout from an earlier
+// instant. The leader asks its servers about their sessions every half tick, and they may be cut off from the
+// leader before it asks.
 //
-// A window is a tick in which the client sends nothing. If the leader runs in a window, it learns of the request
-// before the window before it gets the request after the window, as both come over the same connection. A pause of
-// the leader lies in one window, however long it is: if the leader has carried out a request between two windows,
-// it ran in one of them. So the timeout counts from the last request before two windows, or later.
+// A window is a tick in which the client sends nothing. If the leader runs in a window, it first learns of the
+// request that preceded the window, and then gets the request that follows, as both come over the same connection.
+// A pause of the leader lies in one window, however long it is: if the leader has carried out a request between
+// two windows, it ran in one of them. So the timeout counts from the last request before two windows, or later.
 //
 // Reads do not count, because a server answers them without the leader.
 func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant, err error) {
