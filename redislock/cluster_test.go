@@ -42,7 +42,7 @@ func TestCluster(t *testing.T) {
 func clusterList(t *testing.T, c *testCluster) {
 	s := open(t, c.url(), longOptions())
 	var want []string
-	for i := range batch + 50 { // more than one request asks for
+	for i := range namesPerRequest + 50 { // more than one request asks for
 		name := fmt.Sprintf("list/%03d", i)
 		want = append(want, name)
 		defer release(t, take(t, s, long(name)))

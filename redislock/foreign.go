@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// mostForeign is how many foreign keys of a server are reported. If there are more, another program uses the prefix.
-const mostForeign = 20
+// maxForeign is how many foreign keys of a server are reported. If there are more, another program uses the prefix.
+const maxForeign = 20
 
 // foreignKeys reports keys that block a lock, and that another program or a person has written. Such a key blocks its
 // lock until it expires, or for ever if it has no TTL.
@@ -29,13 +29,13 @@ func (s *store) foreignKeys(ctx context.Context, srv *epoch.Server) []driver.Fin
 	for _, pattern := range append(s.layout.Patterns("", queueSuffix), s.prefix+"token:*") {
 		err := scan(ctx, srv, pattern, func(keys []string) error {
 			some, err := s.foreignAmong(ctx, srv, keys)
-			if found = append(found, some...); len(found) > mostForeign {
+			if found = append(found, some...); len(found) > maxForeign {
 				return errEnough
 			}
 			return err
 		})
 		if err == errEnough {
-			return append(found[:mostForeign], driver.Finding{Check: "keys", Server: srv.Addr, Level: driver.Problem,
+			return append(found[:maxForeign], driver.Finding{Check: "keys", Server: srv.Addr, Level: driver.Problem,
 				Text: "there are more such keys", Do: "delete them too, or choose another Prefix (?prefix=)"})
 		}
 		if err != nil {
@@ -131,7 +131,7 @@ func (s *store) wrongLock(name string, has content) string {
 func deleteCommand(srv *epoch.Server, key string) string {
 	cli := "redis-cli"
 	u, err := url.Parse(srv.Addr)          // Addr is a URL, or host:port in a cluster
-	for addr := range srv.Client.Nodes() { // one address: that of the server, or of the master that sentinels name
+	for addr := range srv.Client.Nodes() { // one address: the server, or the master that the sentinels name
 		if host, port, err := net.SplitHostPort(addr); err == nil {
 			cli += " -h " + storekit.ShellQuote(host) + " -p " + port
 		} else {

@@ -93,7 +93,7 @@ func listening(t testing.TB, s *store, name string) session {
 func TestReadTerms(t *testing.T) {
 	for _, terms := range []string{"", " 1", " 1 2 x run 0 0", " 1 2 3 run 0", " -1 2 3 run 0 0", " 1 2 3 run x 0"} {
 		var e driver.Event
-		if run := readTerms(&e, terms); run != unguarded || e.Grant.Token != 0 {
+		if run := readTerms(&e, terms); run != unguardedRun || e.Grant.Token != 0 {
 			t.Errorf("readTerms(%q) = %q, %+v; want nothing", terms, run, e)
 		}
 	}
@@ -125,7 +125,7 @@ func TestHandedOver(t *testing.T) {
 	}{
 		{"the same way", here.at, run, true},
 		{"another run", here.at, strings.Repeat("0", len(run)), false},
-		{"a run that does not tell", here.at, unguarded, false},
+		{"a run that does not tell", here.at, unguardedRun, false},
 		{"no connection", conn.Session{}, run, false},
 		{"another server", elsewhere.at, run, false},
 	} {
@@ -133,7 +133,7 @@ func TestHandedOver(t *testing.T) {
 			t.Errorf("%s: %v, and the look was answered by %v", c.what, got, here)
 		}
 	}
-	if got := told(here.at, unguarded); got != nil {
+	if got := told(here.at, unguardedRun); got != nil {
 		t.Errorf("the message of a run that does not tell came over %v; want nothing to trust", got)
 	}
 	alone(asWire(s)).Do(t.Context(), alone(asWire(s)).Client.B().Arbitrary("QUIT").Build())

@@ -42,22 +42,22 @@ func (s *store) hear(from conn.Session, message string) {
 	s.events.Put(e)
 }
 
-// unguarded stands for the run in a message of a server without a usable run_id. Such a message only makes waiters look.
-const unguarded = "-"
+// unguardedRun stands for the run in a message of a server without a usable run_id. Such a message only makes waiters look.
+const unguardedRun = "-"
 
 // readTerms reads the terms of a hand-off: token, server time in microseconds, claim in ms, run, number of reserved
-// tokens, and whether others wait. It ignores further fields. It returns the run, or unguarded if a term cannot be read.
+// tokens, and whether others wait. It ignores further fields. It returns the run, or unguardedRun if a term cannot be read.
 func readTerms(e *driver.Event, terms string) (run string) {
 	f := strings.Fields(terms)
 	if len(f) < 6 {
-		return unguarded
+		return unguardedRun
 	}
 	token, err1 := strconv.ParseUint(f[0], 10, 64)
 	at, err2 := strconv.ParseInt(f[1], 10, 64)
 	claim, err3 := strconv.ParseInt(f[2], 10, 64)
 	spare, err4 := strconv.ParseUint(f[4], 10, 64)
 	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
-		return unguarded
+		return unguardedRun
 	}
 	e.Grant.Token, e.Grant.Spare, e.Grant.Waited = token, spare, f[5] != "0"
 	e.Grant.At, e.For = time.Duration(at)*time.Microsecond, time.Duration(claim)*time.Millisecond

@@ -27,7 +27,7 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 	return infos[0], nil
 }
 
-const batch = 250 // names for which look asks at a time
+const namesPerRequest = 250 // names for which look asks at a time
 
 // List implements driver.Store. It scans all keys of the server, a thousand at a time.
 // So it does not hold up other requests, but takes long if the server has many keys.
@@ -37,7 +37,7 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 		return nil, err
 	}
 	var infos []*driver.Info
-	for part := range slices.Chunk(names, batch) {
+	for part := range slices.Chunk(names, namesPerRequest) {
 		some, err := s.look(ctx, part)
 		if err != nil {
 			return nil, err

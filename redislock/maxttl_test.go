@@ -442,7 +442,7 @@ func TestClusterMaxTTL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		is.Comes()
+		is.FirstVisit()
 	}
 	for _, name := range []string{two, three, two} {
 		if _, err := b.TryAcquire(t.Context(), lasting(name, time.Second)); !errors.Is(err, driver.ErrUnavailable) {

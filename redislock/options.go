@@ -45,8 +45,8 @@ type Options struct {
 	// pawl.DefaultTTL.
 	//
 	// The first client that gets a lease records its MaxTTL at the store, for all
-	// clients. The store then refuses a longer TTL. A client whose MaxTTL is shorter than
-	// that of the store gets ErrDisagree. SetMaxTTL changes the MaxTTL of the store.
+	// clients. The store then refuses a longer TTL. A client with a shorter MaxTTL than the
+	// store gets ErrDisagree. SetMaxTTL changes the MaxTTL of the store.
 	MaxTTL time.Duration
 
 	// AllowUnguarded accepts a server that may evict keys, and a server whose restarts go

@@ -20,8 +20,8 @@ func handleOf(l driver.Ref) handle {
 	return handle{kind: kindOf(l.Shared, l.Slots)}
 }
 
-// unknown stands for the attempt of a shared lease whose record is not known; see extend.lua.
-const unknown = "?"
+// unknownAttempt stands for the attempt of a shared lease whose record is not known; see extend.lua.
+const unknownAttempt = "?"
 
 // Renew implements driver.Store.
 func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
@@ -32,7 +32,7 @@ func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (dri
 	switch {
 	case h.kind == exclusive:
 	case h.record == "":
-		shares = unknown
+		shares = unknownAttempt
 	default:
 		shares = attemptText(l.Lease, s.id, h.kind, h.record)
 	}

@@ -25,7 +25,7 @@ import (
 
 const (
 	fewRequests = 4  // with fewer requests under way, each is sent alone
-	most        = 24 // requests in a batch; while the server works on one, it serves nothing else
+	maxBatch    = 24 // requests in a batch; while the server works on one, it serves nothing else
 	maxOpen     = 8  // open batches; join looks through all
 )
 
@@ -35,7 +35,8 @@ type Script interface {
 	// PerRequest returns how many arguments each request has. They are the last arguments of a
 	// request; the other arguments, and the first key, must be the same for all requests, and are sent
 	// once. A call has the first key, then the second keys of all requests, then their third keys, and
-	// so on; and in the same way the common arguments, then those of the requests.
+	// so on. In the same way it has the common arguments, then the first own arguments of all requests, and
+	// so on.
 	PerRequest() int
 	// Call calls the script for n requests and returns the replies. If n is more than one, it may
 	// return some time after ctx has ended.
@@ -96,11 +97,11 @@ func (r *Requests) askTogether(ctx context.Context, script Script, keys, args []
 		switch r.gather(b) {
 		case 1:
 			return nil, nil, false
-		case most: // the request that filled the batch has sent it
+		case maxBatch: // the request that filled the batch has sent it
 		default:
 			go b.send()
 		}
-	case most - 1:
+	case maxBatch - 1:
 		go b.send()
 	}
 	select {
@@ -138,7 +139,7 @@ func (r *Requests) join(script Script, keys, args []string) (*batch, int) {
 			b.own[kind] = append(b.own[kind], arg)
 		}
 		b.n++
-		if b.waiting++; b.n == most {
+		if b.waiting++; b.n == maxBatch {
 			r.open = slices.Delete(r.open, at, at+1)
 		}
 		return b, b.n - 1

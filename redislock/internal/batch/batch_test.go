@@ -38,7 +38,7 @@ func TestJoin(t *testing.T) {
 			t.Error("a request is in a batch of others")
 		}
 	}
-	for n := 1; n < most; n++ {
+	for n := 1; n < maxBatch; n++ {
 		if c, i := join(0, "epoch", "ttl", fmt.Sprint(n)); c != b || i != n {
 			t.Fatalf("request %d is number %d of a batch; want the same batch: %v", n, i, c == b)
 		}
@@ -46,10 +46,10 @@ func TestJoin(t *testing.T) {
 	if c, i := join(0, "epoch", "ttl", "more"); c == b || i != 0 {
 		t.Error("a request joins a batch that is complete")
 	}
-	if n := r.gather(b); n != most {
+	if n := r.gather(b); n != maxBatch {
 		t.Errorf("%d requests are in a batch that is complete", n)
 	}
-	if len(b.keys) != 2 || len(b.keys[0]) != 1 || len(b.keys[1]) != most || b.keys[1][7] != "lock 7" || b.own[0][7] != "7" || b.own[1][7] != "token 7" || len(b.common) != 1 {
+	if len(b.keys) != 2 || len(b.keys[0]) != 1 || len(b.keys[1]) != maxBatch || b.keys[1][7] != "lock 7" || b.own[0][7] != "7" || b.own[1][7] != "token 7" || len(b.common) != 1 {
 		t.Errorf("the keys are %v, the arguments %v and %v", b.keys, b.common, b.own)
 	}
 	for n := len(r.open); n < maxOpen; n++ {

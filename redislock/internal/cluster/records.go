@@ -48,7 +48,7 @@ func (c *Cluster) told(s *epoch.Server, b *epoch.Binding, slot int, r rueidis.Re
 	// A client that begins a quarantine makes the records of the other slots. But it may have
 	// ended, or may have lost the answer. So a client that first comes during the quarantine
 	// checks them too.
-	if is.Found != epoch.Joined || is.Closed > 0 && b.Comes() {
+	if is.Found != epoch.Joined || is.Closed > 0 && b.FirstVisit() {
 		c.seed(s, b, is.Found != epoch.Foreign)
 	}
 	return nil
@@ -59,7 +59,7 @@ func (c *Cluster) JoinAgain(ctx context.Context, s *epoch.Server, wire rueidis.C
 	slots := stale.Joined.All()
 	closed, begun, _ := c.join(ctx, s, wire, b, slots, s.Args(epoch.Join))
 	s.TellClosed(b, closed)
-	if begun > 0 || closed > 0 && b.Comes() {
+	if begun > 0 || closed > 0 && b.FirstVisit() {
 		c.seed(s, b, false)
 	}
 }

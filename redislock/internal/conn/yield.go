@@ -17,19 +17,19 @@ type Yield struct {
 	rests atomic.Int64 // driver.Instant until which Now does not yield
 }
 
-// longTurn is the length of a yield that is too long. Hundreds of requests need less time, and
+// longYield is the length of a yield that is too long. Hundreds of requests need less time, and
 // the scheduler lets a goroutine that computes run for that time.
-const longTurn = 10 * time.Millisecond
+const longYield = 10 * time.Millisecond
 
-// Now yields, and reports whether it took longer than longTurn.
+// Now yields, and reports whether it took longer than longYield.
 func (y *Yield) Now() (long bool) {
 	began := driver.Now()
 	if began < driver.Instant(y.rests.Load()) {
 		return false
 	}
 	runtime.Gosched()
-	return driver.Now().Sub(began) > longTurn
+	return driver.Now().Sub(began) > longYield
 }
 
-// Rest stops Now from yielding for ten times longTurn.
-func (y *Yield) Rest() { y.rests.Store(int64(driver.Now().Add(10 * longTurn))) }
+// Rest stops Now from yielding for ten times longYield.
+func (y *Yield) Rest() { y.rests.Store(int64(driver.Now().Add(10 * longYield))) }

@@ -81,7 +81,7 @@ type Binding struct {
 	// makes the records of the other slots. Both are for masters of a cluster only.
 	Joined  SlotSet
 	Seeding atomic.Bool
-	came    atomic.Bool // Comes was called
+	visited atomic.Bool // FirstVisit was called
 	move    int         // the value of moves.count when b was made
 }
 
@@ -117,8 +117,8 @@ func (s *Server) Bound(ctx context.Context, stale *Binding) (*Binding, error) {
 	}
 }
 
-// Comes reports whether this is its first call.
-func (b *Binding) Comes() bool { return !b.came.Swap(true) }
+// FirstVisit reports whether it is called for the first time on b.
+func (b *Binding) FirstVisit() bool { return !b.visited.Swap(true) }
 
 // Guarded reports whether the scripts are bound to a run: the server has a run_id that can be relied on.
 func (b *Binding) Guarded() bool { return b.boot != "" }
