@@ -149,3 +149,42 @@ func TestEndAfterTheEnd(t *testing.T) {
 		free(t, all, "")
 	})
 }
+
+// TestReleaseOfABrokenLease: the release is asked before the lease would have ended, and answered after it. It was broken long before,
+// and somebody else has the name.
+func TestReleaseOfABrokenLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		g := try(t, start(t, all, nil))
+		for _, m := range all {
+			m.tells = nil // messages get lost
+			_, _, _ = m.End(t.Context(), nodewire.Ending{Name: name, Lease: g.lease, Held: true, News: "{}", Bar: true})
+			m.set(only("end", fault{after: 600 * time.Millisecond}))
+		}
+		others(all, "other")
+		time.Sleep(g.until.Sub(driver.Now()) - 300*time.Millisecond)
+		if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Release = %v; want ErrLost", err)
+		}
+	})
+}
+
+// TestEndAtAQuorumOnly: the context ends while the release waits for a node behind the quorum, whose answers differ.
+func TestEndAtAQuorumOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		for _, m := range all {
+			m.set(always(fault{before: 50 * time.Millisecond}))
+		}
+		d := start(t, all, nil)
+		held, _ := d.party().handles.Load(try(t, d).ID())
+		all[0].restart(true)
+		all[2].set(only("end", fault{before: time.Second}))
+		ctx, cancel := context.WithTimeout(t.Context(), 51*time.Millisecond)
+		defer cancel()
+		if found, err := d.End(ctx, driver.Ref{Handle: held}, driver.End{}); !found || err != nil {
+			t.Errorf("End = %t, %v; want true: a quorum has answered", found, err)
+		}
+		time.Sleep(2 * time.Second)
+	})
+}

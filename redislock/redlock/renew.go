@@ -88,7 +88,7 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 		return false, notSent(err)
 	}
 	defer d.leave(ending)
-	has := l.standing()
+	has, sent := l.standing(), driver.Now()
 	l.mu.Lock()
 	if l.has.turn != nil {
 		l.has.turn.forget()
@@ -119,8 +119,8 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 	case has.token == 0:
 	case asked >= has.until:
 		found = false // the lease was over for the client, as Renew would say; the nodes count from a later instant
-	case has.until <= driver.Now():
-		found = true // the caller released in time, and the lease ended while the request waited: this is no loss
+	case sent >= has.until:
+		found = true // the caller released in time, and the lease ended while the request waited at the gate: this is no loss
 	}
 	return found || has.turn != nil, nil
 }
@@ -159,6 +159,9 @@ func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had, passed
 		case <-enough:
 			return true, passed, nil
 		case <-ctx.Done():
+			if enough != nil { // a quorum has answered
+				return true, passed, nil
+			}
 			return false, passed, ctx.Err()
 		}
 	}
