@@ -159,7 +159,8 @@ func (n *node) place(ctx context.Context) (line, int, error) {
 	if i < 0 {
 		return nil, 0, errGone
 	}
-	// The own node was made after the name's node, and not after Pzxid. If both are of one epoch, it is of that, too.
+	// The lease's node was made after the name's node, and not after Pzxid. If these two are of one epoch, so is
+	// the lease's node.
 	own := all.stat.Pzxid
 	if epoch(own) != epoch(all.stat.Czxid) {
 		if err := n.own(ctx); err != nil {
