@@ -41,7 +41,7 @@ func (t *teller) answer(e Event) {
 		a.no[e.Text] = append(a.no[e.Text], node)
 	}
 	if refused := t.refused(a); a.told == 0 && refused > t.h.Plan.Nodes-t.quorum() {
-		// The rest of the answers are on their way; they belong to this sentence.
+		// The other answers are on their way, and belong to this sentence.
 		for _, o := range t.h.Events {
 			if o.At > e.At && o.At < e.At+5*time.Millisecond && o.Lease == e.Lease && o.Node > 0 {
 				n := strings.TrimPrefix(o.Lane, "node ")
@@ -92,7 +92,7 @@ func (t *teller) refusals(at time.Duration, a *answers) {
 	t.say(at, "%s asks for the lock. %s. It has to wait.", title(ClientLane(a.client)), strings.Join(parts, "; "))
 }
 
-// because says in words of people what a node has said.
+// because says in words for people why a node refuses.
 func (t *teller) because(why string) string {
 	var lease int
 	if n, _ := fmt.Sscanf(why, "lease %d has it", &lease); n == 1 {

@@ -10,16 +10,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// apart is the store of a client, with a short delay before each request. A release and the request of
-// the next caller of the same client would otherwise begin in one instant, and have their time-outs in one:
-// which of them gets the last place at a silent node would be chance.
+// apart is the store of a client, with a short delay before each request. Without the delay, a release and
+// the request of the next caller of the same client would begin in the same instant, and time out in the same
+// instant. Chance would decide which of the two gets the last place at a silent node.
 type apart struct {
 	driver.Store
 	w      *world
 	client int
 }
 
-// wait sleeps for a time that depends on the seed, the time, and what is asked about which lease.
+// wait sleeps for a time that depends on the seed, the time, the kind of request, and the lease.
 func (a *apart) wait(what uint64, lease string) {
 	key := uint64(a.w.number(lease))<<16 | what<<8 | uint64(a.client)
 	r := rand.New(rand.NewPCG(a.w.plan.Seed^uint64(a.w.now())<<8, key))

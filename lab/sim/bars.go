@@ -12,7 +12,7 @@ func (p *picture) lane(l Lane) {
 	y := p.y + (laneHigh-barHigh)/2
 	p.text(16, p.y+20, "", l.Name)
 	fmt.Fprintf(p, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s"/>`+"\n", left, y+barHigh/2, width-right, y+barHigh/2, "#cbd2d9")
-	for _, kind := range []string{Apart, Waits, IsQuiet, Has, IsDown, Trusts, Pauses} { // what matters most last
+	for _, kind := range []string{Apart, Waits, IsQuiet, Has, IsDown, Trusts, Pauses} { // the most important bars last, on top
 		for _, s := range l.Spans {
 			if s.Kind == kind {
 				p.span(l, s, y)
@@ -40,7 +40,7 @@ func (p *picture) span(l Lane, s Span, y int) {
 		}
 	case Trusts:
 		p.rect(s.From, s.To, y, barHigh, `rx="3" fill="`+colour(s.N)+`"`)
-		// Left, as a pause may hide the rest.
+		// At the left, because a pause may hide the rest.
 		if wide := p.x(min(s.To, p.paused(s.N, s.From))) - p.x(s.From); wide > 180 {
 			p.text(p.x(s.From)+8, y+13, `font-size="11.5" fill="#ffffff"`, "holds the lock, "+s.Text)
 		} else if wide > 70 {
@@ -79,7 +79,7 @@ func (p *picture) span(l Lane, s Span, y int) {
 	}
 }
 
-// free returns until when nothing is drawn in a lane from from on but lines.
+// free returns when the next bar of a lane begins; from if a bar is there already.
 func (p *picture) free(l Lane, from time.Duration) time.Duration {
 	free := p.v.End
 	for _, s := range l.Spans {
@@ -90,7 +90,7 @@ func (p *picture) free(l Lane, from time.Duration) time.Duration {
 	return free
 }
 
-// paused returns when a client is paused next.
+// paused returns when the next pause of a client begins.
 func (p *picture) paused(client int, from time.Duration) time.Duration {
 	next := p.v.End
 	for _, s := range p.v.Lanes[client-1].Spans {

@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// watch sees every lease in the instant in which its client begins to trust it.
-// Trust never begins anew after it has ended, so it is enough to look at that moment who else
-// trusts a lease.
+// watch checks every lease in the instant in which its client begins to trust it.
+// Trust never begins again after it has ended. So it is enough to check in that instant
+// who else trusts a lease.
 type watch struct {
 	w *world
 
 	mu      sync.Mutex
 	holders []holder
-	token   pawl.Token      // the largest so far
-	writer  pawl.Token      // and that of those who did not share
+	token   pawl.Token      // the largest token so far
+	writer  pawl.Token      // the largest token of a lease that is not shared
 	known   map[string]bool // leases that were granted
 }
 
@@ -35,8 +35,9 @@ func (s *watch) largest() pawl.Token {
 	return s.token
 }
 
-// granted is called with the largest token from before the client asked. Those who
-// share and ask at the same time may get their tokens in any order.
+// granted checks a lease that a client has just got. before is the largest token from
+// before the client asked. Clients that ask for shared leases at the same time may get
+// their tokens in any order.
 func (s *watch) granted(c *client, lease *pawl.Lease, shared bool, before pawl.Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +75,7 @@ func (s *watch) granted(c *client, lease *pawl.Lease, shared bool, before pawl.T
 	s.token = max(s.token, lease.Token())
 }
 
-// prompt is called when somebody should have got the lock.
+// prompt checks that a client has got the lock by now.
 func (s *watch) prompt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *watch) knows(id string) bool {
 	return s.known[id]
 }
 
-// ended forgets a lease that its client gives back.
+// ended forgets a lease that its client releases.
 func (s *watch) ended(lease *pawl.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,8 +104,8 @@ func (s *watch) ended(lease *pawl.Lease) {
 	}
 }
 
-// resource is what the lock protects. It takes a write only with a token that is
-// not smaller than the largest it has seen.
+// resource is what the lock protects. It accepts a write only if its token is not smaller
+// than the largest token seen.
 type resource struct {
 	w *world
 

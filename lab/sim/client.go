@@ -18,12 +18,12 @@ type client struct {
 	id     int
 	locks  *pawl.Client
 	random *rand.Rand
-	others uint64         // goroutines that have been its
-	late   sync.WaitGroup // writes on the way
+	others uint64         // how many other goroutines it has had
+	late   sync.WaitGroup // writes that are under way to the resource
 }
 
-// next has another goroutine of the client wait for the lease that this one has. wait
-// returns when it has done with it.
+// next starts another goroutine of the client, which waits for the lease that this one has.
+// wait returns when the other goroutine is done.
 func (c *client) next(s Step) (wait func()) {
 	c.others++
 	o := &client{w: c.w, id: c.id, locks: c.locks, random: rand.New(rand.NewPCG(c.w.plan.Seed, c.others<<16|uint64(c.id)))}
@@ -42,7 +42,7 @@ func (c *client) tell(k Kind, l *pawl.Lease, text string) {
 	c.w.rec.add(e)
 }
 
-// observer tells what the client learns of its leases.
+// observer records what the client learns about its leases.
 func (c *client) observer() pawl.Observer {
 	tell := func(k Kind) func(pawl.Event) {
 		return func(e pawl.Event) {
@@ -56,8 +56,8 @@ func (c *client) observer() pawl.Observer {
 	return pawl.Observer{Renewed: tell(Renewed), Lost: tell(Ended)}
 }
 
-// why says in a few words what err is about: which of two things that failed in the
-// same instant an error tells of is chance.
+// why says in a few words what err is about. The text of err may depend on chance: if two
+// things fail in the same instant, err may name either.
 func why(err error) string {
 	var lost *pawl.LostError
 	switch {
@@ -76,13 +76,13 @@ func why(err error) string {
 // follow does what the script says.
 func (c *client) follow(s Script) {
 	for _, step := range s {
-		// What the client does not get, it does without.
+		// A client that does not get a lease goes on with the next step.
 		_ = c.step(step)
 	}
 	c.late.Wait()
 }
 
-// sleep sleeps for d, and for as long as the client stands still then.
+// sleep sleeps for d, and then for as long as the client stands still.
 func (c *client) sleep(d time.Duration) {
 	time.Sleep(d)
 	for {
@@ -99,7 +99,7 @@ func (c *client) step(s Step) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
 	var opts []pawl.Option
-	if s.NoRenew || s.Abandon { // a lease that is renewed does not end
+	if s.NoRenew || s.Abandon { // the client would renew an abandoned lease for ever
 		opts = append(opts, pawl.NoRenew())
 	}
 	ask := c.locks.Acquire
@@ -132,13 +132,13 @@ func (c *client) step(s Step) error {
 	c.w.released(lease)
 	ctx, cancel = context.WithTimeout(context.Background(), c.w.plan.TTL)
 	defer cancel()
-	// If it fails, the client goes on in the background; nothing waits for it here.
+	// If it fails, the client releases in the background.
 	_ = lease.Release(ctx)
 	return nil
 }
 
-// work writes to the resource now and then, as long as the lease is trusted. Each
-// write is sent right after a look at the lease, unless the client stops in between.
+// work writes to the resource now and then, while the client trusts the lease. The client
+// sends each write right after it has checked the lease, unless it stops in between.
 func (c *client) work(s Step, lease *pawl.Lease) {
 	pause := s.Work / time.Duration(s.Writes+1)
 	for i := range s.Writes {

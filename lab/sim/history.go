@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Kind is what an Event is about.
+// Kind says what happens in an Event.
 type Kind string
 
 const (
@@ -19,13 +19,13 @@ const (
 	Granted  Kind = "granted"  // it has a lease, which it trusts from now on
 	Failed   Kind = "failed"   // it has none
 	Renewed  Kind = "renewed"  // the lease begins its TTL anew
-	Ended    Kind = "ended"    // the lease is trusted no more: its deadline, or the store said so
+	Ended    Kind = "ended"    // the client no longer trusts the lease: its deadline has passed, or the store said so
 	Released Kind = "released" // the client gives it back
-	Stopped  Kind = "stopped"  // the client stands still, as a process in a pause does, until Until
+	Stopped  Kind = "stopped"  // the client stands still until Until, like a paused process
 	Writes   Kind = "writes"   // it sends something to the resource
 
 	// Of nodes.
-	Took      Kind = "took"    // a node gave the lock to a lease, until Until if nobody renews
+	Took      Kind = "took"    // a node gave the lock to a lease, until Until unless the client renews
 	Renews    Kind = "renews"  // a node began a lease's TTL anew
 	Refused   Kind = "refused" // a node said no
 	Freed     Kind = "freed"   // a node let go of the lock
@@ -74,7 +74,7 @@ func (e Event) String() string {
 	return s
 }
 
-// ClientLane returns the lane of a client, NodeLane that of a node, from 1.
+// ClientLane returns the lane of a client: "client 1" is the first.
 func ClientLane(i int) string { return fmt.Sprintf("client %d", i) }
 
 // NodeLane returns the lane of a node: "node A" is the first.
@@ -135,8 +135,8 @@ func (r *recorder) violated(rule Rule, format string, args ...any) {
 	r.h.Violations = append(r.h.Violations, Violation{r.now(), rule, fmt.Sprintf(format, args...)})
 }
 
-// finish returns the history. What happened in the same instant is put into an
-// order that does not depend on the machine.
+// finish returns the history. It sorts the events of one instant in an order that does
+// not depend on the machine.
 func (r *recorder) finish() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

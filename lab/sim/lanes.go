@@ -55,7 +55,7 @@ func (h *History) clientLane(c int, end time.Duration) Lane {
 	return l
 }
 
-// trusts returns the span that begins with an event.
+// trusts returns the span that begins when e grants a lease.
 func (h *History) trusts(e Event) Span {
 	s := Span{Kind: Trusts, From: e.At, To: -1, N: e.Client, Text: "token " + h.token(e.Token), Shared: e.Text == sharing(true)}
 	if s.Shared {
@@ -66,8 +66,8 @@ func (h *History) trusts(e Event) Span {
 
 func (h *History) nodeLane(n int, end time.Duration) Lane {
 	l := Lane{Name: NodeLane(n)}
-	has := make(map[int]int) // the span of the lock of each client
-	var knew []Span          // how long a node that is down would have them
+	has := make(map[int]int) // the index of the span of each client's lock
+	var knew []Span          // the spans of the locks that a node had when it crashed
 	until := func(at time.Duration, client int) {
 		if i, ok := has[client]; ok {
 			l.Spans[i].To = min(l.Spans[i].To, at)
@@ -100,7 +100,7 @@ func (h *History) nodeLane(n int, end time.Duration) Lane {
 			}
 		case Freed:
 			until(e.At, e.Client)
-		case Forgot: // in the instant in which it is back
+		case Forgot: // follows Back, in the same instant
 			knew = nil
 			l.Spans = slices.DeleteFunc(l.Spans, func(s Span) bool { return s.Kind == Has && s.From == e.At })
 			clear(has)
@@ -146,7 +146,7 @@ func (h *History) resourceLane(end time.Duration) Lane {
 	return l
 }
 
-// holders counts the clients that trust a lease. Those who share one count as one.
+// holders counts the clients that trust a lease. Clients with shared leases count as one.
 func holders(clients []Lane, end time.Duration) []Span {
 	times := []time.Duration{0, end}
 	for _, l := range clients {

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// link is the network between one client and one node, and so the node as that
-// client sees it: a nodewire.Node.
+// link is the network between one client and one node. The client sees it as the node:
+// link implements nodewire.Node.
 type link struct {
 	w      *world
 	client int
@@ -29,13 +29,13 @@ var errRefused = fmt.Errorf("%w: connection refused", driver.ErrUnavailable)
 type fate struct {
 	delay time.Duration
 	lost  bool
-	twice time.Duration // if positive, it comes again so much later
-	late  time.Duration // so long after its context it ends
+	twice time.Duration // if positive, the message comes again this much later
+	late  time.Duration // how long after its context the request ends
 }
 
-// fate draws what happens to a message that is sent now. It depends on the seed, the
-// time, and what message it is of which attempt, so that it does not matter which
-// goroutine sends first: two that are the same in all that share their fate.
+// fate draws what happens to a message that is sent now. The fate depends only on the
+// seed, the time, the link, and what, which is the kind of message and its attempt. So it does
+// not matter which goroutine sends first: two messages that agree in all this have the same fate.
 func (l *link) fate(what uint64) fate {
 	now := l.w.now()
 	r := rand.New(rand.NewPCG(l.w.plan.Seed^uint64(now)<<8, what<<16|uint64(l.client)<<8|uint64(l.node.id)))
@@ -65,9 +65,9 @@ func (l *link) fate(what uint64) fate {
 	return f
 }
 
-// carry carries a request to the node, has step done there, once or twice, and
-// carries the reply back. Nobody knows whether a request was done whose reply is
-// missing.
+// carry carries a request to the node, does step there, once or twice, and carries the
+// reply back. If it returns an error of ctx, the node may have done step, may do it later, or
+// may never do it.
 func (l *link) carry(ctx context.Context, what uint64, step func()) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
@@ -98,8 +98,8 @@ func (l *link) carry(ctx context.Context, what uint64, step func()) error {
 	case err := <-arrived:
 		return err
 	case <-ctx.Done():
-		// Requests of one round are given up together. If all ended in the same instant, it would be
-		// chance what their client does first.
+		// The client gives up the requests of a round together. If all ended in the same instant,
+		// chance would decide what the client does first.
 		time.Sleep(out.late)
 		return ctx.Err()
 	}
@@ -115,7 +115,7 @@ func (l *link) message(m nodewire.Message) {
 	}
 }
 
-// Tell implements nodewire.Node. That a lease was broken is not told.
+// Tell implements nodewire.Node. The link has no messages about broken leases.
 func (l *link) Tell(f func(nodewire.Message)) { l.told = f }
 
 // Addr implements nodewire.Node.
@@ -139,11 +139,11 @@ func (l *link) End(ctx context.Context, e nodewire.Ending) (had, next bool, err 
 	if l.w.plan.Off.Ending && !l.w.watch.knows(e.Lease) {
 		return false, false, nil
 	}
-	l.w.asked(l.client, e.Lease) // or the request that it ends is sent later in this instant
+	l.w.asked(l.client, e.Lease) // the request of e.Lease may be sent later in this instant
 	done := make(chan [2]bool, 2)
 	what := uint64(4)
 	if e.Next > 0 {
-		what = 3 // the client may owe the node another one, which hands nothing over, in the same instant
+		what = 3 // in the same instant the client may send an ending that it owes, which hands nothing over
 	}
 	err = l.carry(ctx, what+l.w.attempt(e.Lease), func() {
 		had, next := l.node.end(l.client, e)

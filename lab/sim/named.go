@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// named is what a node keeps of one name. Times are by its clock.
+// named is what a node keeps about one name. Times are by the node's clock.
 type named struct {
-	locks  []*lock       // one that is exclusive, or any number that are shared
-	newest time.Duration // the grant of the last of them
+	locks  []*lock       // one exclusive lock, or any number of shared locks
+	newest time.Duration // when the node granted the last of them
 	floor  floor
 	wishes map[string]time.Duration
 	ended  map[string]mark
@@ -21,11 +21,12 @@ type named struct {
 	listen []*place // of readers, in the order in which they came
 }
 
-// floor is the largest token stored, and the largest that stand, of all and of writers.
+// floor is the largest token stored, and the largest tokens that stand: of all leases, and of
+// writers.
 type floor struct {
 	token, stands, writer uint64
-	owner                 string
-	undo                  *floor // what stood before owner
+	owner                 string // the lease that token was stored for
+	undo                  *floor // what stood before owner stored a token
 }
 
 func (f *floor) store(p nodewire.Proposal) {
@@ -40,14 +41,14 @@ func (f *floor) store(p nodewire.Proposal) {
 	*f = floor{p.Token, p.Token, writer, p.Lease, undo}
 }
 
-// fail takes back what an attempt has stored that nobody was granted.
+// fail takes back the token of an attempt that has failed.
 func (f *floor) fail(lease string) {
 	if f.undo != nil && f.owner == lease {
 		f.stands, f.writer = f.undo.stands, f.undo.writer
 	}
 }
 
-// lock is one that has not ended.
+// lock is a lock that has not ended.
 type lock struct {
 	nodewire.Lock
 	granted, ends time.Duration
@@ -57,7 +58,7 @@ func newNamed() *named {
 	return &named{wishes: make(map[string]time.Duration), ended: make(map[string]mark)}
 }
 
-// of returns the lock that the lease has, or nil.
+// of returns the lock of a lease, or nil.
 func (s *named) of(lease string) *lock {
 	for _, l := range s.locks {
 		if l.Lease == lease {
@@ -80,7 +81,7 @@ func (s *named) leave(gone func(*place) bool) {
 
 func (s *named) exclusive() bool { return len(s.locks) > 0 && !s.locks[0].Shared }
 
-// takable says whether there is a lock that the proposal may take. n.mu is held.
+// takable reports whether the proposal may take a lock. n.mu is held.
 func (n *node) takable(s *named, p nodewire.Proposal) bool {
 	switch {
 	case p.Shared:
@@ -89,7 +90,7 @@ func (n *node) takable(s *named, p nodewire.Proposal) bool {
 	return len(s.locks) == 0
 }
 
-// whose says why a proposal is refused whose lease has no lock.
+// whose says why the node refuses a proposal of a lease without a lock.
 func (n *node) whose(s *named) string {
 	switch {
 	case len(s.locks) == 0:
@@ -100,7 +101,7 @@ func (n *node) whose(s *named) string {
 	return fmt.Sprintf("lease %d has it", n.w.number(s.locks[0].Lease))
 }
 
-// sharing is the text of events of shared locks.
+// sharing returns the text of an event about a lock.
 func sharing(shared bool) string {
 	if shared {
 		return "shared"

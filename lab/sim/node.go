@@ -15,21 +15,21 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// node is a master: the text of nodewire.Node, and what can befall a server.
+// node is a simulated master. It follows the text of nodewire.Node, and can crash, forget, and have a wrong clock.
 type node struct {
 	w    *world
 	id   int    // from 1
 	lane string // its name
 
 	mu     sync.Mutex
-	run    int // of its process, from 1
+	run    int // the number of its process, from 1
 	down   bool
 	names  map[string]*named
-	closed time.Duration // by its clock: it grants nothing new before
+	closed time.Duration // until when it grants nothing new, by its clock
 	clock  clock
 }
 
-// clock is that of one node. It is right at first.
+// clock is the clock of one node. It is right at first.
 type clock struct {
 	since time.Duration // when it was set last
 	shown time.Duration // what it showed then
@@ -50,7 +50,7 @@ type mark struct {
 	forget time.Duration
 }
 
-// place is that of a client in the queue, or among the listeners.
+// place is the place of a client in the queue, or among the listeners.
 type place struct {
 	nodewire.Place
 	client int
@@ -63,10 +63,10 @@ func newNode(w *world, id int) *node {
 
 func (n *node) runID() string { return n.lane + "." + strconv.Itoa(n.run) }
 
-// local is what its clock shows. n.mu is held.
+// local returns what the node's clock shows. n.mu is held.
 func (n *node) local() time.Duration { return n.clock.at(n.w.now()) }
 
-// at returns what the node has for name, now. n.mu is held.
+// at returns what the node keeps about name, without what has ended. n.mu is held.
 func (n *node) at(name string) *named {
 	s := n.names[name]
 	if s == nil {
@@ -81,7 +81,7 @@ func (n *node) at(name string) *named {
 	return s
 }
 
-// look returns how the name is, as it is told to clients. n.mu is held.
+// look returns the state of the name for clients. n.mu is held.
 func (n *node) look(s *named) nodewire.State {
 	now := n.local()
 	st := nodewire.State{Floor: s.floor.token, Writer: s.floor.writer, Waiters: len(s.listen) + len(s.queue), Wishes: len(s.wishes)}
@@ -105,13 +105,13 @@ func (n *node) wake(s *named) {
 	}
 }
 
-// message tells a waiter that it has the lock, with a token, or that the name may be free if that
-// is 0. n.mu is held.
+// message tells a waiter that it has the lock, with a token. If token is 0, message tells it that the
+// name may be free. n.mu is held.
 func (n *node) message(p *place, token uint64) {
 	n.w.link(p.client, n.id).message(nodewire.Message{Lease: p.Lease, Token: token, Seq: p.Seq, Run: n.runID()})
 }
 
-// hand gives the lock of a lease to the first of the queue. n.mu is held.
+// hand gives the lock that e has ended to the first of the queue, and reports whether it could. n.mu is held.
 func (n *node) hand(s *named, e nodewire.Ending) bool {
 	if len(s.listen) > 0 || len(s.queue) == 0 {
 		return false
@@ -130,7 +130,7 @@ func (n *node) hand(s *named, e nodewire.Ending) bool {
 	return true
 }
 
-// enqueue carries out a request to be in the queue, or not. n.mu is held.
+// enqueue carries out a request to join the queue or to leave it. n.mu is held.
 func (n *node) enqueue(client int, p nodewire.Place) nodewire.State {
 	s := n.at(p.Name)
 	if _, over := s.ended[p.Lease]; !over && (s.of(p.Lease) == nil || !s.exclusive()) {
@@ -152,7 +152,7 @@ func (n *node) enqueue(client int, p nodewire.Place) nodewire.State {
 	return st
 }
 
-// propose carries out a proposal of client. The numbers are those of the rules of
+// propose carries out a proposal of client. The numbers in the code are the steps of
 // nodewire.Proposal. n.mu is held.
 func (n *node) propose(client int, p nodewire.Proposal) nodewire.Vote {
 	s, now := n.at(p.Name), n.local()
@@ -289,7 +289,8 @@ func (n *node) crash(until time.Duration) {
 	n.tell(Crashed, 0, "", 0, until, "")
 }
 
-// boot starts the node again. It has forgotten what keep does not want.
+// boot starts the node again. keep says whether the node still knows what it granted at a time. If it has
+// forgotten the newest lock of a name, it has lost the floor, the wishes and the queue of the name, too.
 func (n *node) boot(keep func(granted time.Duration) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -319,7 +320,7 @@ func (n *node) boot(keep func(granted time.Duration) bool) {
 	}
 }
 
-// adjust sets the node's clock forward, or changes its pace.
+// adjust sets the node's clock forward by ahead, and sets its pace.
 func (n *node) adjust(ahead time.Duration, pace float64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

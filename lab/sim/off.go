@@ -29,7 +29,7 @@ func (c *credulous) window() driver.Instant {
 	return driver.Now()
 }
 
-// Listen implements driver.Store. A grant that an event tells of counts from now on, too.
+// Listen implements driver.Store, wrongly: the lease of a grant event counts from now on.
 func (c *credulous) Listen(f func(driver.Event)) {
 	c.Store.Listen(func(e driver.Event) {
 		if e.Kind == driver.Granted {
@@ -48,8 +48,8 @@ func (c *credulous) Ask(ctx context.Context, r *driver.Request) (driver.Answer, 
 	return ans, err
 }
 
-// Renew implements driver.Store, wrongly: without the deadline, only a store that
-// says so ends a lease.
+// Renew implements driver.Store, wrongly: without the deadline, a lease ends only when the
+// store says so.
 func (c *credulous) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
 	r, err := c.Store.Renew(ctx, l, ttl)
 	var lost *driver.LostError

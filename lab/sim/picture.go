@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The picture is drawn on a ground of its own, so that it looks the same on a light
-// and on a dark page.
+// The picture has its own background, so that it looks the same on a light and on a dark
+// page.
 const (
 	width    = 960
 	left     = 112 // where time begins
@@ -46,7 +46,7 @@ func (v *View) WriteSVG(w io.Writer) error {
 	p.axis()
 	p.holders()
 	for i, l := range v.Lanes {
-		if i == len(v.Lanes)-1 { // under the tokens
+		if i == len(v.Lanes)-1 { // before the tokens, so that these are on top
 			p.violations(top, p.y+laneHigh)
 		}
 		p.lane(l)
@@ -92,7 +92,7 @@ func pad(attrs string) string {
 	return " " + attrs
 }
 
-// axis draws the lines of time, behind everything.
+// axis draws the lines of time. Everything else is drawn over them.
 func (p *picture) axis() {
 	step := time.Millisecond
 	for _, factor := range []time.Duration{2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000} {
@@ -140,8 +140,8 @@ func (p *picture) violations(from, to int) {
 	}
 }
 
-// numbers puts the numbers of the sentences where they belong in time, in as many
-// rows as they need.
+// numbers draws the number of each sentence at its time, in as many rows as the numbers
+// need.
 func (p *picture) numbers() {
 	p.y += 6
 	p.text(16, p.y+15, `fill="`+faint+`"`, "see below")

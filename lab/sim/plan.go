@@ -15,18 +15,19 @@ type Plan struct {
 	Seed    uint64 // of delays, and of what the clients draw
 	Nodes   int
 	Quorum  int             // 0: N/2+1
-	TTL     time.Duration   // of leases; the longest, too
-	Length  time.Duration   // after which faults end, and everybody must get the lock once more
+	TTL     time.Duration   // of leases, and MaxTTL
+	Length  time.Duration   // after this, faults end, and every client must get the lock once more
 	Clients []Script        // what each client does
 	Ahead   []time.Duration // of each client's wall clock, which tokens follow; may be nil
 	Faults  []Fault
 	Off     Off // protections that are switched off
 
-	// The rest is for plans by hand.
-	NodeTimeout time.Duration // of the clients; 0 for theirs
-	FirstToken  uint64        // if positive, the clock that tokens follow begins here
-	TokenTick   time.Duration // and goes on by one each time that so much has passed
-	Prompt      time.Duration // if positive, somebody must get the lock within
+	NodeTimeout time.Duration // of the clients; 0 for the default
+
+	// The rest is for plans that are written by hand.
+	FirstToken uint64        // if positive, the clock that tokens follow begins with this token
+	TokenTick  time.Duration // the time in which that clock goes on by one
+	Prompt     time.Duration // if positive, a client must get the lock within this time
 }
 
 // Off names protections to switch off, to see that they are needed.
@@ -37,7 +38,7 @@ type Off struct {
 	Fence      bool // the resource does not look at tokens
 	Ending     bool // what a failed attempt got is not given back
 	Wishes     bool // nodes let readers in although a writer waits
-	Writers    bool // and beside one that has the lock
+	Writers    bool // nodes let readers in although a writer has the lock
 }
 
 // Script is what one client does, one Step after the other.
@@ -48,29 +49,29 @@ type Step struct {
 	Wait     time.Duration // before it
 	Try      bool          // TryAcquire instead of Acquire
 	Shared   bool          // it reads only, and others may too
-	Must     bool          // it has to get the lease in its patience
+	Must     bool          // it has to get the lease within Patience
 	Patience time.Duration // how long it waits
 	Work     time.Duration // how long it holds
 	Writes   int           // to the resource, spread over the work
 	Stall    time.Duration // how long it stops before its last write, after a look at the lease
 	NoRenew  bool
 	Abandon  bool          // it does not release
-	Next     time.Duration // if positive, another goroutine of the client waits for the lease meanwhile, and holds it for so long
+	Next     time.Duration // if positive, another goroutine of the client waits for the lease meanwhile, and then holds it for this long
 }
 
-// What a Fault does.
+// What says what a Fault does.
 type What string
 
 const (
-	Lose    What = "lose"    // requests and replies between Client and Node are lost, by Chance
-	Repeat  What = "repeat"  // requests are carried out twice, by Chance
+	Lose    What = "lose"    // requests and replies between Client and Node are lost, with probability Chance
+	Repeat  What = "repeat"  // requests are carried out twice, with probability Chance
 	Slow    What = "slow"    // requests take up to D longer, and replies too
 	Cut     What = "cut"     // nothing passes
 	Crash   What = "crash"   // Node is down for For, and then knows what it knew
 	Forget  What = "forget"  // Node is down for For, and then knows nothing
 	Promote What = "promote" // a replica of Node takes over after For, and lacks the last D of what Node knew
 	Jump    What = "jump"    // Node's clock is set forward by D, or back
-	Pace    What = "pace"    // Node's clock runs faster by Chance from At on
+	Pace    What = "pace"    // Node's clock runs faster by the factor Chance from At on
 	Stop    What = "stop"    // Client stands still
 )
 
@@ -113,7 +114,7 @@ func (f *Fault) active(at time.Duration, client, node int) bool {
 }
 
 // Draw returns the plan of a seed: three or five nodes, two or three clients, and
-// faults of all kinds that the algorithm promises to bear.
+// faults of all kinds that the algorithm promises to tolerate.
 func Draw(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	p := Plan{
@@ -129,7 +130,7 @@ func Draw(seed uint64) Plan {
 		p.Clients = append(p.Clients, drawScript(r, p.TTL, p.Length))
 	}
 	if r.IntN(2) == 0 {
-		// By less than a node waits that has forgotten, also if an answer may take long.
+		// By less than the time for which a node that has forgotten grants nothing, even if answers take long.
 		for range p.Clients {
 			p.Ahead = append(p.Ahead, between(r, -p.TTL*3/10, p.TTL*3/10))
 		}
@@ -140,15 +141,14 @@ func Draw(seed uint64) Plan {
 		f := drawFault(r, kinds[r.IntN(len(kinds))], &p)
 		p.Faults = append(p.Faults, f)
 		if f.What == Slow && f.Client > 0 && r.IntN(2) == 0 {
-			// Slow at first, and then nothing: what was confirmed last counts.
+			// The links are slow, and then cut: trust must count from the last confirmed request.
 			p.Faults = append(p.Faults, Fault{What: Cut, At: f.At + f.For, For: p.TTL + f.For, Client: f.Client})
 		}
 	}
 	return p
 }
 
-// drawReaders makes some of the leases of half of all plans shared ones. Readers do not
-// write.
+// drawReaders makes some leases shared, in half of all plans. Readers do not write.
 func (p *Plan) drawReaders(r *rand.Rand) {
 	if r.IntN(2) == 0 {
 		return
@@ -207,7 +207,7 @@ func drawFault(r *rand.Rand, what What, p *Plan) Fault {
 	case Promote:
 		f.Node, f.For, f.D = node, between(r, time.Millisecond, p.TTL/4), between(r, 0, p.TTL)
 	case Pace:
-		// Together with the client's own drift within what Redlock allows.
+		// Together with the drift of the client, this is within what Redlock allows.
 		f.Node, f.Chance, f.For = node, (r.Float64()*2-1)*0.009, 0
 	case Stop:
 		f.Client, f.For = client, between(r, p.TTL/10, 2*p.TTL)

@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// Histories of the scenarios. TestRecorded compares them with new ones.
+// recordings has the histories of the scenarios. TestRecorded compares them with new ones.
 //
 //go:embed recorded
 var recordings embed.FS
@@ -21,7 +21,7 @@ var recordings embed.FS
 func (s Scenario) Recorded(safe bool) *View {
 	file, err := recordings.Open(s.recording(safe))
 	if err != nil {
-		panic(fmt.Sprintf("sim: %v", err)) // it is part of the program
+		panic(fmt.Sprintf("sim: %v", err)) // the recording is part of the program
 	}
 	defer file.Close()
 	h := &History{Plan: s.plan(safe)}
@@ -52,8 +52,8 @@ func (s Scenario) recording(safe bool) string {
 	return "recorded/" + s.Name + map[bool]string{true: "-safe.jsonl.gz", false: "-unsafe.jsonl.gz"}[safe]
 }
 
-// A recording has one line for each violation, and then one for each event. It is
-// compressed: the recordings are part of every pawl command.
+// line is one line of a recording. A recording has one line for each violation, and then
+// one for each event. It is compressed, because programs contain it.
 type line struct {
 	Violation *Violation `json:",omitempty"`
 	Event     *Event     `json:",omitempty"`

@@ -32,19 +32,19 @@ type world struct {
 	begun    bool // the clients are connected; faults may happen
 
 	mu     sync.Mutex
-	leases map[string]int        // their numbers
+	leases map[string]int        // the numbers of leases, by id
 	stalls map[int]time.Duration // until when a client stands still by its script
 }
 
 func (w *world) now() time.Duration { return w.rec.now() }
 
-// Bubble calls a function in fake time, in which no time passes while a goroutine has
-// something to do: the function of synctest.Test. It is a parameter since it needs a
-// test, and what shows recorded histories must not be linked with package testing.
+// Bubble calls a function in fake time, as synctest.Test does: no time passes while a
+// goroutine has something to do. It is a parameter, because synctest needs a test, and
+// programs that show recordings must not link package testing.
 type Bubble func(func())
 
-// Run runs a plan and returns its history. It takes no time but that of the
-// processor.
+// Run runs a plan and returns its history. The time of the plan passes as fast as the
+// processor can run it.
 func Run(in Bubble, p Plan) *History {
 	var h *History
 	in(func() {
@@ -95,12 +95,12 @@ func (w *world) run() {
 		wait.Go(c.close)
 	}
 	wait.Wait()
-	// What is still under way ends before the bubble does.
+	// Requests that are still under way end before the bubble does.
 	time.Sleep(w.plan.Length + time.Hour)
 }
 
-// connect makes a client, before any fault: how it gets to know the nodes is not
-// what is of interest.
+// connect makes a client. All clients connect before the first fault: the simulation does
+// not test how they connect.
 func (w *world) connect(id int) *client {
 	c := &client{w: w, id: id, random: rand.New(rand.NewPCG(w.plan.Seed, uint64(id)))}
 	var nodes []nodewire.Node
@@ -140,7 +140,7 @@ func (w *world) connect(id int) *client {
 
 func (w *world) link(client, node int) *link { return w.links[client-1][node-1] }
 
-// asked gives a lease its number. Attempts of one lease share it.
+// asked gives a lease its number when its client first asks. Attempts of one lease share the number.
 func (w *world) asked(client int, id string) {
 	id, _, _ = strings.Cut(id, ".")
 	w.mu.Lock()
@@ -163,14 +163,14 @@ func (w *world) number(id string) int {
 	return w.leases[id]
 }
 
-// attempt numbers the attempts of all leases, in steps of 256.
+// attempt returns the number of an attempt among the attempts of all leases, a multiple of 256.
 func (w *world) attempt(id string) uint64 {
 	_, suffix, _ := strings.Cut(id, ".")
 	n, _ := strconv.ParseUint(suffix, 10, 16) // the first has no suffix
 	return uint64(w.number(id))<<24 | n<<8
 }
 
-// paused returns how long the client still stands still.
+// paused returns for how much longer, at an instant, the client stands still.
 func (w *world) paused(client int, at time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -216,8 +216,9 @@ func (f *Fault) schedule(w *world) {
 	}
 }
 
-// keeps says what a node still knows after a crash: locks of before the replica was
-// cut off are known to it. Clocks that differ by what Pace allows matter little.
+// keeps reports whether a node still knows, after a crash, a lock that was granted at this
+// time. A replica knows the locks from before it was cut off. It matters little that clocks
+// differ by what Pace allows.
 func (f *Fault) keeps(granted time.Duration) bool {
 	switch f.What {
 	case Forget:
@@ -242,19 +243,19 @@ func (w *world) linksFail(f *Fault) {
 	}
 }
 
-// lastRound has everybody get the lock once more, now that all faults have ended.
+// lastRound makes every client get the lock once more, after all faults have ended.
 func (w *world) lastRound(clients []*client) {
 	for i := range w.plan.Faults {
 		f := &w.plan.Faults[i]
 		time.Sleep(f.At + f.For - w.now())
 	}
-	// Leases that somebody abandoned, and what nodes may have forgotten, end.
+	// Abandoned leases end, and leases that nodes may have forgotten.
 	time.Sleep(3 * w.plan.TTL)
 	var wait sync.WaitGroup
 	for _, c := range clients {
 		wait.Go(func() {
 			pause := time.Duration(c.id) * time.Microsecond
-			if w.plan.Name == "" { // first it gives up in the middle of asking, which must leave nothing
+			if w.plan.Name == "" { // first the client gives up while it asks, and must leave nothing at the nodes
 				_ = c.step(Step{Patience: between(c.random, 100*time.Microsecond, 2*time.Millisecond), Wait: pause, Try: c.id%2 == 0})
 			}
 			s := Step{Patience: w.plan.TTL, Work: w.plan.TTL / 50, Wait: pause}
@@ -268,7 +269,7 @@ func (w *world) lastRound(clients []*client) {
 	w.check(func(string) bool { return true })
 }
 
-// check looks whether a node has the lock of a lease that is over.
+// check checks that no node has the lock of a lease that is over.
 func (w *world) check(over func(lease string) bool) {
 	for _, n := range w.nodes {
 		n.mu.Lock()
@@ -281,15 +282,15 @@ func (w *world) check(over func(lease string) bool) {
 	}
 }
 
-// paid is how soon all nodes know of what has ended, once nothing is in the way. A request may have
-// been lost just before: a client waits for its answer for TTL/2, and then for a second for that of the next one,
-// which it sends within another second.
+// paid returns how soon all nodes know which leases have ended, once no fault is in the way. The last
+// request may have been lost: the client waits for its answer for TTL/2, sends the next request within a second, and
+// waits for that answer for another second.
 func (p *Plan) paid() time.Duration { return p.TTL/2 + 2*time.Second }
 
-// released checks that soon no node has the lock of a lease that was given back.
+// released checks that soon no node has the lock of a lease that its client has released.
 func (w *world) released(lease *pawl.Lease) {
-	// A request that was answered, and comes again after the lease was given back, is
-	// nothing that a client could know of; connections do not do that.
+	// With Repeat, an answered request may come again after the release. The client cannot
+	// know of it; connections do not repeat requests.
 	if slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.What == Repeat }) {
 		return
 	}

@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// Scenario is a story that is told of locks, with the protection against it and
-// without.
+// Scenario is a well-known story of how locks fail, as a plan with the protection against
+// it, and a plan without.
 type Scenario struct {
 	Name       string
 	Title      string
-	Protection string // what the safe plan has and the unsafe one has not
+	Protection string // what only the safe plan has
 	Rule       Rule   // what the unsafe plan breaks
 	Safe       Plan
 	Unsafe     Plan
 }
 
-// Scenarios are the stories of Redis's page on distributed locks and of those who
-// have criticised it.
+// Scenarios returns the stories of Redis's page on distributed locks, and of its critics.
 func Scenarios() []Scenario {
 	return []Scenario{restart(), failover(), gcPause(), clockJump(), partition(), slowAcquire(), splitVote(), readers()}
 }
@@ -144,12 +143,12 @@ func slowAcquire() Scenario {
 }
 
 func splitVote() Scenario {
-	s := func(wait time.Duration) Script { // a link takes a hundred times as long
+	s := func(wait time.Duration) Script { // waits of a few nanoseconds: links take far longer
 		return Script{{Wait: wait, Work: 500 * time.Millisecond, Writes: 1, Patience: 8 * time.Second}}
 	}
 	p := five("split-vote", s(1), s(2), s(3))
 	p.Prompt = 5 * time.Second
-	// Each is nearest to other nodes.
+	// Each client is nearest to different nodes.
 	for client, near := range [][]int{{1, 2}, {3, 4}, {5}} {
 		for n := range 5 {
 			if !slices.Contains(near, n+1) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Shrink returns the smallest plan that it finds in which rule is still broken, by
-// leaving out faults and steps of p.
+// Shrink leaves out faults and steps of p. It returns the smallest plan that it finds which
+// still breaks rule.
 func Shrink(in Bubble, p Plan, rule Rule) Plan {
 	h := Run(in, p)
 	if !h.breaks(rule) {
@@ -30,7 +30,7 @@ func (h *History) breaks(rule Rule) bool {
 	return slices.ContainsFunc(h.Violations, func(v Violation) bool { return v.Rule == rule })
 }
 
-// cuts returns plans in which something of h's is missing, what takes most with it
+// cuts returns plans that leave out parts of h's plan. Plans that leave out most come
 // first.
 func cuts(h *History) (all []Plan) {
 	p := h.Plan
@@ -52,7 +52,7 @@ func cuts(h *History) (all []Plan) {
 				script(c, s[:n:n])
 			}
 		}
-		for _, n := range []int{len(s) / 2, 1} { // what follows begins when it began
+		for _, n := range []int{len(s) / 2, 1} { // the steps after n begin when they began in h
 			if n > 0 && n < len(s) && n < len(starts[c]) {
 				rest := slices.Clone(s[n:])
 				rest[0].Wait = starts[c][n]

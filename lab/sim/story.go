@@ -47,13 +47,13 @@ type teller struct {
 	last  Event
 }
 
-// answers are those of the nodes to one lease so far.
+// answers are the answers of the nodes to one lease so far.
 type answers struct {
 	client int
 	at     time.Duration
 	last   time.Duration
 	yes    []string
-	no     map[string][]string // nodes by what they say
+	no     map[string][]string // nodes by their reason
 	told   int
 }
 
@@ -61,7 +61,7 @@ func (t *teller) say(at time.Duration, format string, args ...any) {
 	t.story = append(t.story, Sentence{At: at, Text: fmt.Sprintf(format, args...)})
 }
 
-// violations tells those up to at.
+// violations tells the violations up to at.
 func (t *teller) violations(at time.Duration) {
 	for ; t.done < len(t.h.Violations) && t.h.Violations[t.done].At <= at; t.done++ {
 		w := t.h.Violations[t.done]
@@ -128,7 +128,7 @@ func (t *teller) back(i int, e Event) {
 	t.say(e.At, "%s is up again. %s%s", title(e.Lane), what, rest)
 }
 
-// severed tells of all links of a client at once.
+// severed tells in one sentence of all links that fail for a client in an instant.
 func (t *teller) severed(e Event) {
 	if e.Text != "cut" && e.Text != "slow" || t.last.At == e.At && t.last.Kind == e.Kind && t.last.Client == e.Client {
 		return

@@ -28,7 +28,7 @@ func (v *View) WriteText(w io.Writer) error {
 	row("holders", func(line []rune) {
 		for _, s := range v.Holders {
 			for i := column(s.From); i <= column(s.To); i++ {
-				line[i] = max(line[i], rune('0'+s.N)) // a second holder is not to be overlooked
+				line[i] = max(line[i], rune('0'+s.N)) // a second holder must show, however briefly
 			}
 		}
 	})
@@ -58,7 +58,7 @@ func (v *View) WriteText(w io.Writer) error {
 	return err
 }
 
-// rune is how a span looks in one column where old was.
+// rune returns how a span looks in one column that shows old so far.
 func (s Span) rune(old rune) rune {
 	switch s.Kind {
 	case Trusts:

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// View is a History as a picture shows it, on paper or on a terminal.
+// View is a History in the form that a picture and a terminal show.
 type View struct {
 	Title   string
 	Note    string // which protection is on or off
@@ -73,7 +73,7 @@ func NewView(h *History) *View {
 	return v
 }
 
-// end is when everybody has done what its script says.
+// end returns when all clients have done what their scripts say, and a little time after that.
 func (h *History) end() time.Duration {
 	left := make(map[int]int)
 	for i, s := range h.Plan.Clients {
@@ -108,7 +108,7 @@ func (h *History) end() time.Duration {
 	return end + end/16 + time.Millisecond
 }
 
-// lastRound reports whether all scripts were over long before.
+// lastRound reports whether at is later than all scripts can last.
 func (h *History) lastRound(at time.Duration) bool {
 	var longest time.Duration
 	for _, s := range h.Plan.Clients {
@@ -121,7 +121,7 @@ func (h *History) lastRound(at time.Duration) bool {
 	return at > longest
 }
 
-// verdict says in words how it went.
+// verdict says in words whether the run was safe.
 func (h *History) verdict(holders []Span) (string, bool) {
 	broken := make(map[Rule]bool)
 	for _, w := range h.Violations {
@@ -158,7 +158,7 @@ func (h *History) verdict(holders []Span) (string, bool) {
 	return "SAFE: never more than one client held the lock", false
 }
 
-// token returns a token as people like it: those that follow a clock are numbered.
+// token returns a token for people: it numbers tokens that follow a clock, as T1, T2 and so on.
 func (h *History) token(t uint64) string {
 	if t < 1e6 {
 		return strconv.FormatUint(t, 10)
@@ -173,7 +173,7 @@ func (h *History) token(t uint64) string {
 	return "T" + strconv.Itoa(slices.Index(all, t)+1)
 }
 
-// seconds returns a duration as a sentence has it.
+// seconds returns a duration for a sentence, such as 1.5 s.
 func seconds(d time.Duration) string {
 	switch {
 	case d == 0:

@@ -6,8 +6,9 @@
 //	go run ./lab/simulate --scenario restart
 //	go run ./lab/simulate --scenario restart --unsafe --svg restart.svg
 //
-// With --unsafe the protection that the scenario is about is off. The tests of package sim
-// run each scenario anew with the production client, and compare it with what is recorded.
+// With --unsafe, the scenario runs without the protection that it is about. The tests of
+// package sim run each scenario again with the production client, and compare the run with
+// the recording.
 package main
 
 import (
