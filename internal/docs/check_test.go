@@ -27,7 +27,7 @@ var (
 	makeCall  = regexp.MustCompile(`^make ([a-z-]+)`)
 )
 
-// mistakes returns what a page names that is not in the tree.
+// mistakes returns the names in a page for which the tree has nothing.
 func (tr *tree) mistakes(page, text string) (wrong []string) {
 	say := func(format string, args ...any) {
 		if w := fmt.Sprintf(format, args...); !slices.Contains(wrong, w) {
@@ -55,7 +55,7 @@ func (tr *tree) mistakes(page, text string) (wrong []string) {
 	return wrong
 }
 
-// code returns what stands between backticks, the lines of blocks, and blocks of Go.
+// code returns the spans between backticks, the lines of code blocks, and the blocks of Go.
 func code(text string) (spans, lines, program []string) {
 	for _, m := range fence.FindAllStringSubmatch(text, -1) {
 		if m[1] == "go" {
@@ -98,7 +98,7 @@ func (tr *tree) checkLink(page, text, target string, say func(string, ...any)) {
 	say("the link to %s names a heading that is not there", target)
 }
 
-// slug is the anchor that GitHub makes of a heading.
+// slug returns the anchor that GitHub makes for a heading.
 func slug(heading string) string {
 	heading = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1")
 	heading = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
@@ -110,7 +110,7 @@ var (
 	fileName = regexp.MustCompile(`^[\w-]+\.(?:go|lua|md|sh|svg|txtar)$`)
 )
 
-// checkSpan looks for files and for flags that stand alone.
+// checkSpan checks files, and flags outside of commands.
 func (tr *tree) checkSpan(page, span string, say func(string, ...any)) {
 	word, _, _ := strings.Cut(span, " ")
 	clean := strings.TrimSuffix(strings.TrimPrefix(word, "./"), "/")
@@ -138,7 +138,7 @@ func (tr *tree) checkSpan(page, span string, say func(string, ...any)) {
 	}
 }
 
-// checkCommand looks for verbs, flags, targets of make, variables and tests.
+// checkCommand checks verbs, flags, targets of make, variables and tests.
 func (tr *tree) checkCommand(line string, say func(string, ...any)) {
 	line, _, _ = strings.Cut(line, " #")
 	for _, m := range variable.FindAllStringSubmatch(line, -1) {
@@ -179,7 +179,7 @@ func (tr *tree) checkCommand(line string, say func(string, ...any)) {
 	}
 }
 
-// checkNames looks for exported names of our packages.
+// checkNames checks exported names of our packages.
 func (tr *tree) checkNames(text string, say func(string, ...any)) {
 	for _, m := range qualified.FindAllStringSubmatch(text, -1) {
 		names, ours := tr.exports[m[1]]
@@ -202,7 +202,7 @@ func (tr *tree) checkNames(text string, say func(string, ...any)) {
 	}
 }
 
-// foreign are names that look like ours and are other people's.
+// foreign are names of other projects that look like ours.
 var foreign = map[string]bool{
 	"AfterLockError": true, // of gocron
 	"client.Obtain":  true, // of bsm/redislock

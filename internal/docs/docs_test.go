@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs checks that documentation names nothing that is gone: tests, files, links,
+// Package docs checks that everything exists that the documentation names: tests, files, links,
 // commands, flags, variables and exported names.
 package docs
 
@@ -15,7 +15,7 @@ import (
 func TestDocsNameWhatIsThere(t *testing.T) {
 	tr := load(t)
 	for _, page := range slices.Sorted(maps.Keys(tr.pages)) {
-		if page == "CHANGELOG.md" || strings.Contains(page, "/testdata/") { // history may name what is gone
+		if page == "CHANGELOG.md" || strings.Contains(page, "/testdata/") { // history may name things that are gone
 			continue
 		}
 		for _, wrong := range tr.mistakes(page, tr.pages[page]) {
@@ -24,7 +24,7 @@ func TestDocsNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestCodeNamesPages: comments, help and errors name pages that are there.
+// TestCodeNamesPages: comments, help and errors name pages that exist.
 func TestCodeNamesPages(t *testing.T) {
 	tr := load(t)
 	for _, m := range goDoc.FindAllStringSubmatch(tr.source.String(), -1) {
@@ -58,7 +58,7 @@ func TestPagesAreListed(t *testing.T) {
 	}
 }
 
-// TestPagesAreShort: nobody reads more.
+// TestPagesAreShort: people do not read long pages.
 func TestPagesAreShort(t *testing.T) {
 	tr, all := load(t), 0
 	for page, text := range tr.pages {
@@ -75,7 +75,7 @@ func TestPagesAreShort(t *testing.T) {
 	}
 }
 
-// TestMistakesAreFound: each kind of mistake is told, and what is right is not.
+// TestMistakesAreFound: each kind of mistake is reported, and correct text is not.
 func TestMistakesAreFound(t *testing.T) {
 	tr := load(t)
 	for text, want := range map[string]string{

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// goTest is a command: its arguments end with the line, a comment or a backtick.
+// goTest matches a go test command. Its arguments end at the end of the line, a comment or a backtick.
 var goTest = regexp.MustCompile("go test [^`#\n]*")
 
-// goTests yields the arguments of each go test in line.
+// goTests yields the arguments of each go test command in line.
 func goTests(line string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, m := range goTest.FindAllString(line, -1) {
@@ -22,7 +22,7 @@ func goTests(line string) iter.Seq[[]string] {
 	}
 }
 
-// words splits as a shell does, as far as single quotes go.
+// words splits a text into words as a shell does. It knows single quotes only.
 func words(s string) (all []string) {
 	for _, m := range regexp.MustCompile(`'([^']*)'|([^\s']+)`).FindAllStringSubmatch(s, -1) {
 		all = append(all, m[1]+m[2])
@@ -30,7 +30,7 @@ func words(s string) (all []string) {
 	return all
 }
 
-// checkGoTest checks that each alternative of -run and -bench is in one of the packages.
+// checkGoTest checks that one of the packages has each alternative of -run and -bench.
 func (tr *tree) checkGoTest(args []string, say func(string, ...any)) {
 	var patterns, dirs []string
 	for i := 0; i < len(args); i++ {
@@ -41,7 +41,7 @@ func (tr *tree) checkGoTest(args []string, say func(string, ...any)) {
 		case a == "-count" || a == "-benchtime" || a == "-timeout":
 			i++
 		case strings.HasPrefix(a, "."):
-			found := tr.folders(strings.TrimRight(a, ",;.:")) // the end of a sentence, or of /...
+			found := tr.folders(strings.TrimRight(a, ",;.:")) // punctuation at the end of a sentence, or /...
 			if found == nil && a != "./..." {
 				say("there are no tests in %s", a)
 			}

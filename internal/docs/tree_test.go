@@ -15,18 +15,18 @@ import (
 	"testing"
 )
 
-// tree is what documentation may name.
+// tree has everything that documentation may name.
 type tree struct {
-	files   map[string]bool            // and folders, from the root, with slashes
+	files   map[string]bool            // files and folders, from the root, with slashes
 	pages   map[string]string          // the text of each .md file
 	tests   map[string][]string        // names of tests and benchmarks, by folder
 	literal map[string]string          // the text of test files, by folder, with _ for spaces: names of subtests
 	exports map[string]map[string]bool // exported names, by package
 	members map[string]map[string]bool // fields and methods, by the name of the type
-	embeds  map[string][]string        // names of types whose members a type has too
-	flags   map[string]map[string]bool // of pawl, chaos and bench
-	verbs   map[string]bool            // of pawl
-	targets map[string]bool            // of make
+	embeds  map[string][]string        // names of the types that a type embeds
+	flags   map[string]map[string]bool // flags of pawl, chaos and bench
+	verbs   map[string]bool            // commands of pawl
+	targets map[string]bool            // targets of make
 	source  strings.Builder            // all code and scripts
 }
 
@@ -81,7 +81,8 @@ func load(t *testing.T) *tree {
 	return tr
 }
 
-// some says whether a file or folder is there, or some whose names begin so, as docs/adr/0011.
+// some reports whether there is a file or folder with the name, or one whose name begins with it, as for
+// docs/adr/0011.
 func (tr *tree) some(name string) bool {
 	if tr.files[name] {
 		return true
@@ -121,7 +122,7 @@ func (tr *tree) add(rel string) error {
 			return err
 		}
 	}
-	if path.Dir(rel) != "internal/docs" { // whose samples name what is not there
+	if path.Dir(rel) != "internal/docs" { // its samples name things that do not exist
 		tr.source.WriteString(text)
 	}
 	return nil
@@ -235,7 +236,7 @@ func put(m map[string]map[string]bool, key, value string) {
 	m[key][value] = true
 }
 
-// hasMember says whether a type of that name, in any package, has the member.
+// hasMember reports whether a type of that name, in any package, has the member.
 func (tr *tree) hasMember(typ, member string) bool {
 	seen := map[string]bool{}
 	var look func(string) bool
@@ -257,7 +258,7 @@ func (tr *tree) hasMember(typ, member string) bool {
 	return look(typ)
 }
 
-// exported says whether any package exports the name, or any type has such a member.
+// exported reports whether any package exports the name, or any type has such a member.
 func (tr *tree) exported(name string) bool {
 	for _, names := range tr.exports {
 		if names[name] {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// TestAdvisedTTLs: a TTL that stores refuse by default is not advised without saying so, and each
-// store is in the page.
+// TestAdvisedTTLs: where the page advises a TTL that stores refuse by default, it says so. The page has every
+// store.
 func TestAdvisedTTLs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/choosing-a-ttl.md")
 	if err != nil {

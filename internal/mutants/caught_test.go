@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// missedBy returns "" if what the test said is what the mutant is known by, else why not.
+// missedBy returns "" if the test failed with a message of the mutant's table, and otherwise the reason why
+// the mutant was missed.
 func (m *mutant) missedBy(r result) string {
 	if !r.failed {
 		return "the test passed:\n" + r.out
@@ -27,20 +28,20 @@ func (m *mutant) missedBy(r result) string {
 		return ""
 	}
 	if len(said) > 0 && len(m.says) == 0 {
-		return "" // its table does not say yet what: -update does
+		return "" // the table has no message yet: -update adds one
 	}
 	return fmt.Sprintf("the test failed, but said none of %q:\n%s", m.says, r.out)
 }
 
 var (
-	// What t.Error and its kind print, and what the runtime says of itself.
+	// Messages of t.Error and similar functions, and messages of the runtime.
 	assertion = regexp.MustCompile(`(?m)^ +\w+\.go:\d+: (.*)$|^(?:panic|fatal error): (.*)$|^(WARNING: DATA RACE)$|^ +(FAIL: testdata/script/.*)$`)
 	differs   = regexp.MustCompile(`(?:wiretest|clients|history)-[A-Z2-7]+|[0-9][0-9A-Za-zµ.:_+-]*|/tmp/[^ ,;:"')]*|\b[A-Z2-7]{20,}\b|\b[0-9a-f]{16,}\b`)
 	setUp     = regexp.MustCompile(`test timed out after|^\d+ schedules, \d+ leases, |bless: store unavailable: CLUSTERDOWN|connect: connection refused|address already in use|^WORK=`)
 )
 
-// assertions returns what a test says that has failed. Time-outs of the test and servers
-// that do not start are none.
+// assertions returns the messages of a test that has failed. It leaves out timeouts of the test,
+// and servers that do not start.
 func assertions(out string) []string {
 	var said []string
 	for _, m := range assertion.FindAllStringSubmatch(out, -1) {
@@ -52,11 +53,11 @@ func assertions(out string) []string {
 	return said
 }
 
-// asPattern is what a table has for an assertion.
+// asPattern returns the pattern for an assertion in a table.
 func asPattern(said string) string { return beginning(differs.ReplaceAllString(said, "*")) }
 
-// beginning returns the first words, which are the test's own and name the assertion:
-// up to a struct or a list that is printed.
+// beginning returns the first words of a message, up to the first struct or list that it prints.
+// These words come from the test itself and identify the assertion.
 func beginning(text string) string {
 	const enough = 48
 	if i := strings.IndexAny(text, "{["); i >= 0 && i < enough {
@@ -71,7 +72,7 @@ func beginning(text string) string {
 	return text
 }
 
-// like says whether text is what the pattern says, in which * is any text.
+// like reports whether text matches the pattern, in which * stands for any text.
 func like(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	for i, p := range parts {

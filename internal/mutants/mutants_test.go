@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mutants shows that the tests can fail. It takes each protection out of the source, one at a
-// time, and wants a named test to notice and to say what the mutant's table has. The same test must pass
-// without the mutant, in the same binary. The tables are testdata/mutants.txt of the packages:
+// Package mutants shows that the tests can fail. It removes each protection from the source, one at a
+// time. Then a named test has to fail with the message in the mutant's table. Without the mutant, the same
+// test must pass in the same binary. The tables are the files testdata/mutants.txt of the packages:
 //
 //	# FILE: NAME
-//	- what the file has once, whatever its indentation
-//	+ what replaces it
-//	! [PACKAGE] TEST: the beginning of what the test says, with * for what differs
+//	- text that the file has exactly once, with any indentation
+//	+ text that replaces it
+//	! [PACKAGE] TEST: the beginning of the test's message, with * for any text
 //
-// A line "@ FILE" begins another change of the same mutant, and "// " a comment. A test of the table's
-// own package needs no PACKAGE. Lines with - and + may follow each other, and + may be left out.
+// A line "@ FILE" begins another change of the same mutant. A line that begins with "// " is a comment. A
+// test in the table's own package needs no PACKAGE. Several lines with - or + may follow each other, and
+// + may be left out.
 //
 //	go test ./internal/mutants                       all of them
-//	go test ./internal/mutants -since main           those of files that have changed since
-//	go test ./internal/mutants -in pglock            those that tests of one package catch
-//	go test ./internal/mutants -in etcdlock -update  add to the tables what the tests say
+//	go test ./internal/mutants -since main           those in files that have changed since main
+//	go test ./internal/mutants -in pglock            those that tests of pglock have to catch
+//	go test ./internal/mutants -in etcdlock -update  add the messages of the tests to the tables
 //
 // Run without a package name, in this directory, it prints a line for each mutant as it goes.
 package mutants
@@ -45,13 +46,13 @@ var (
 func TestEveryMutantIsCaught(t *testing.T) {
 	b := prepare(t)
 	each(t, longestFirst(b.only(false)), func(t *testing.T, m *mutant) func() {
-		b.tests[m.pkg] = append(b.tests[m.pkg], m.test) // read when all are known
+		b.tests[m.pkg] = append(b.tests[m.pkg], m.test) // read after begin was called for all mutants
 		return func() { b.mustCatch(t, m) }
 	})
 }
 
-// 10,000 schedules of the simulator have to notice. They pass without a mutant, as the next step of make
-// test runs more of them.
+// 10,000 schedules of the simulator have to catch these mutants. Make schedules shows, with
+// more schedules, that they pass without a mutant.
 func TestSimulatorCatchesEveryMutant(t *testing.T) {
 	b := prepare(t)
 	each(t, b.only(true), func(t *testing.T, m *mutant) func() {
@@ -76,9 +77,9 @@ func (b *binaries) only(simulated bool) (some []*mutant) {
 // places limits how many mutants are tested at a time.
 var places chan struct{}
 
-// each marks t parallel and runs a subtest for each mutant that the flags ask for. It calls begin for
-// all of them first. The functions that begin returns are called in the order of the list, which
-// package testing does not keep.
+// each marks t parallel and runs a subtest for each mutant that the flags select. It calls begin for
+// all of them first. Then it calls the functions that begin returned in the order of the list.
+// Package testing would not keep the order.
 func each(t *testing.T, list []*mutant, begin func(*testing.T, *mutant) (look func())) {
 	t.Parallel()
 	var turns []chan struct{}
@@ -112,8 +113,8 @@ var progress progressed
 
 type progressed struct{ done, total atomic.Int32 }
 
-// tell prints a line for a mutant. Package testing would tell of it at the end only, and would count
-// the time before its turn, too.
+// tell prints a line for a mutant. Package testing would print it only at the end, and would include
+// the time that the mutant waited for its turn.
 func (p *progressed) tell(t *testing.T, m *mutant, took time.Duration) {
 	caught := "caught"
 	if t.Failed() {
@@ -122,12 +123,12 @@ func (p *progressed) tell(t *testing.T, m *mutant, took time.Duration) {
 	fmt.Fprintf(os.Stderr, "mutants: %d of %d: %s in %.1fs: %s: %s\n", p.done.Add(1), p.total.Load(), caught, took.Seconds(), m.pkg, m.name)
 }
 
-// waits are the packages whose tests wait for longest when a mutant is caught. They
-// begin first, so that none of them is alone at the end, and take turns: servers that are
-// dear to start are not all started at once.
+// waits are the packages whose tests wait longest until they catch a mutant. Their mutants
+// begin first, so that none of them runs alone at the end. The packages take turns, so that
+// expensive servers do not all start at the same time.
 var waits = []string{"cmd/pawl", "zklock", "etcdlock", "pglock", "filelock", "redislock", "redislock/redlock", "lab/fencetest"}
 
-// slow are tests that take half a minute and more to notice a mutant. They begin before all others.
+// slow are the tests that take half a minute or more to catch a mutant. They begin before all others.
 var slow = []string{
 	"TestCluster/Messages", "TestClusterEarsFollow",
 	"TestClusterFirstUse", "TestClusterFirstUseBesideDeadNode", "TestWire/slots-of-another-number-are-refused-for-good",
@@ -156,11 +157,11 @@ func longestFirst(list []*mutant) []*mutant {
 	return slices.SortedStableFunc(slices.Values(list), func(m, n *mutant) int { return cmp.Compare(place[m], place[n]) })
 }
 
-// mustCatch runs the test of a mutant, without it and with it.
+// mustCatch runs the test of a mutant, without the mutant and with it.
 func (b *binaries) mustCatch(t *testing.T, m *mutant) {
 	t.Helper()
 	bin, number := b.of(t, m), b.number[m]
-	go bin.together() // beside the mutants
+	go bin.together() // at the same time as the mutants
 	first := bin.run(m.test, number)
 	if out := bin.passes(m.test); out != "" {
 		t.Fatalf("%s fails without a mutant:\n%s", m.test, out)
@@ -169,8 +170,8 @@ func (b *binaries) mustCatch(t *testing.T, m *mutant) {
 	if missed == "" {
 		return
 	}
-	// What two clients do at once, or a process that is killed, shows a fault in most
-	// runs. A test that misses it in most of six more is no check.
+	// A fault that needs two clients at the same time, or the kill of a process, shows in most
+	// runs but not in all. A test that misses it in more than three of six more runs is no check.
 	noticed, shown := 0, false
 	for range 6 {
 		if r := bin.run(m.test, number); r.failed {
@@ -187,8 +188,8 @@ func (b *binaries) mustCatch(t *testing.T, m *mutant) {
 	if shown {
 		return
 	}
-	// How fast the machine is may decide which assertion comes first. One that is not
-	// written down counts if the test fails with the mutant each time, and never without.
+	// The speed of the machine may decide which assertion fails first. An assertion that the table
+	// lacks counts if the test fails each time with the mutant, and never without it.
 	var with result
 	for range 3 {
 		with = bin.run(m.test, number)
@@ -200,8 +201,8 @@ func (b *binaries) mustCatch(t *testing.T, m *mutant) {
 	fmt.Fprintf(os.Stderr, "mutants: %s: if the assertion is the one that is meant, add:\n! %s: %s\n", m, m.test, asPattern(assertions(with.out)[0]))
 }
 
-// A mutant whose source has changed does not fit it any more, or does not compile. This says so in
-// a moment.
+// When the source changes, a mutant may no longer fit or compile. This test finds such mutants
+// quickly.
 func TestEveryMutantFits(t *testing.T) {
 	b := prepare(t)
 	for m, err := range b.build.broken {
@@ -224,7 +225,7 @@ var changedFiles = sync.OnceValues(func() ([]string, error) {
 	return strings.Fields(string(out)), err
 })
 
-// changed says whether the mutant or its test may have changed.
+// changed reports whether the mutant or its test may have changed.
 func (m *mutant) changed(t *testing.T) bool {
 	if *since == "" {
 		return true

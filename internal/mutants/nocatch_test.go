@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsNoCatch: a test that passes, that takes too long, whose server does not
-// start, or that fails for another reason has not caught its mutant.
+// TestWhatIsNoCatch: a test has not caught its mutant if it passes, takes too long, cannot
+// start its server, or fails for another reason.
 func TestWhatIsNoCatch(t *testing.T) {
 	m := &mutant{says: []string{"the lease of * is trusted"}}
 	for name, r := range map[string]result{
@@ -30,8 +30,8 @@ func TestWhatIsNoCatch(t *testing.T) {
 	}
 }
 
-// TestWhatPasses: a test passes without a mutant if it does so among the others or alone. One
-// that fails in both, or is not there, does not.
+// TestWhatPasses: a test passes without a mutant if it passes together with the others, or alone. A
+// test that fails both times, or does not exist, does not pass.
 func TestWhatPasses(t *testing.T) {
 	dir := t.TempDir()
 	script := `#!/bin/sh

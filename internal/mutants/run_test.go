@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// binaries are the test binaries with the mutants: one for each package.
+// binaries has the test binaries with the mutants: one for each package.
 type binaries struct {
 	overlay string
 	build   *build
 	number  map[*mutant]int
-	tests   map[string][]string // by package: they must pass without a mutant
+	tests   map[string][]string // by package: tests that must pass without a mutant
 	mu      sync.Mutex
 	made    map[string]func() (*binary, error) // by package
 }
@@ -45,10 +45,10 @@ func TestMain(m *testing.M) {
 	folder = dir
 	watchSources()
 	if files := "PAWL_POSTGRES_FILES"; os.Getenv(files) == "" {
-		os.Setenv(files, dir) // made once for all processes
+		os.Setenv(files, dir) // all processes share the files
 	}
 	flag.Parse()
-	parallel := 40 // most tests wait for what does not come: see starting
+	parallel := 40 // most tests only wait: see starting
 	flag.Visit(func(f *flag.Flag) {
 		if f.Name == "test.parallel" {
 			parallel = f.Value.(flag.Getter).Get().(int)
@@ -61,8 +61,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// watchSources opens every directory, so that go test does not answer from its cache once any file has
-// changed: it knows what this process opens, but not what the compiler reads.
+// watchSources opens every directory, so that go test does not reuse a cached result when any file has
+// changed: go test notes which files this process opens, but not which files the compiler reads.
 func watchSources() {
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") {
@@ -72,10 +72,10 @@ func watchSources() {
 	})
 }
 
-// folder is for what is built.
+// folder has the files that are built.
 var folder string
 
-// shared has the mutants of all tables, as every package would be built once more for each more set of switches.
+// shared has the mutants of all tables. With several sets of switches, every package would be built several times.
 var shared = sync.OnceValues(func() (*binaries, error) {
 	all, err := everyMutant()
 	if err != nil {
@@ -100,8 +100,8 @@ func prepare(t *testing.T) *binaries {
 	return b
 }
 
-// of returns the binary of the mutant's package, built on first use. Nothing is mutated
-// in it unless it is asked for.
+// of returns the binary of the mutant's package, and builds it on first use. The binary behaves
+// without mutants unless it is asked to be one.
 func (b *binaries) of(t *testing.T, m *mutant) *binary {
 	t.Helper()
 	if err := b.build.broken[m]; err != nil {
@@ -127,7 +127,7 @@ func (b *binaries) of(t *testing.T, m *mutant) *binary {
 	return bin
 }
 
-// building lets one compiler run at a time: it has use for all processors.
+// building lets one compiler run at a time, because a compiler uses all processors.
 var building sync.Mutex
 
 func compile(overlay, out, pkg string) error {
@@ -141,7 +141,7 @@ func compile(overlay, out, pkg string) error {
 	return nil
 }
 
-// compiles returns what the compiler says of the packages that are mutated. It links nothing.
+// compiles compiles the mutated packages, without linking, and returns the compiler's messages.
 func (b *binaries) compiles() error {
 	var packages []string
 	for m := range b.number {
@@ -159,15 +159,15 @@ func (b *binaries) compiles() error {
 	return nil
 }
 
-// newBinary is for tests that run together when the first of them is asked for.
+// newBinary returns a binary. Its tests run together without a mutant when passes is first called.
 func newBinary(file, dir string, tests func() []string) *binary {
 	b := &binary{file: file, dir: dir, passed: make(map[string]func() string)}
 	b.together = sync.OnceValue(func() string { return b.all(tests()) })
 	return b
 }
 
-// passes returns what a test printed that failed without a mutant, or "". One that has not
-// passed among the others is run alone.
+// passes returns "" if a test passes without a mutant, and otherwise the test's output. If the test has
+// not passed together with the others, passes runs it alone.
 func (b *binary) passes(test string, env ...string) string {
 	b.mu.Lock()
 	key := strings.Join(append(env, test), " ")
@@ -193,24 +193,25 @@ func (b *binary) passes(test string, env ...string) string {
 	return passed()
 }
 
-// result is what became of a test.
+// result is the result of a test.
 type result struct {
 	failed bool
 	out    string
 }
 
-// limit is how long a test may take. What ends then was not caught.
+// limit is how long a test may take. A test that takes longer has not caught its mutant.
 const limit = 5 * time.Minute
 
-// starting has a place for each test that has just begun. Most tests that catch a mutant wait
-// for what does not come, and need no processor for it: they make room for the next one then.
-// Those with an environment of their own, as the simulator's, compute, and stay.
+// starting limits how many tests begin at the same time. Most tests that catch a mutant wait
+// for something that does not happen, which needs no processor. So after settled, a test
+// makes room for the next. Tests with their own environment, such as the simulator's, keep
+// the processors busy, and keep their place until they end.
 var starting = make(chan struct{}, 12)
 
-// settled is how long a test stays in its place, unless it ends before.
+// settled is how long a test keeps its place in starting, unless it ends before.
 const settled = 4 * time.Second
 
-// run runs a test, or a subtest given as TEST/SUBTEST, with the mutant of that number.
+// run runs a test, or a subtest written as TEST/SUBTEST, with the mutant of the given number.
 func (b *binary) run(test string, number int, env ...string) result {
 	cmd := exec.Command(b.file, "-test.v", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+pattern(test))
 	cmd.Dir, cmd.Env = b.dir, append(append(os.Environ(), env...), chosen+"="+strconv.Itoa(number))
@@ -224,12 +225,12 @@ func (b *binary) run(test string, number int, env ...string) result {
 	return result{err != nil, string(out)}
 }
 
-// atWork has a place for each package whose tests run without a mutant. If more ran at a time, the
-// tests of mutants that begin meanwhile would be late.
+// atWork limits how many packages run their tests without a mutant at the same time. More would slow
+// down the tests of mutants.
 var atWork = make(chan struct{}, 3)
 
-// all runs tests without a mutant, and returns what they print. Most of what a test costs
-// is its server, which many have in common then.
+// all runs tests without a mutant in one process, and returns their output. In one process, tests can
+// share servers, which take most of the time.
 func (b *binary) all(tests []string) string {
 	if len(tests) == 0 {
 		return ""
@@ -242,9 +243,9 @@ func (b *binary) all(tests []string) string {
 	defer func() { <-atWork }()
 	cmd := exec.Command(b.file, "-test.v", "-test.timeout=10m", "-test.run="+strings.Join(patterns, "|"))
 	cmd.Dir = b.dir
-	out, _ := cmd.CombinedOutput() // whoever asks looks for a test that has passed
+	out, _ := cmd.CombinedOutput() // the caller looks in the output for tests that passed
 	return string(out)
 }
 
-// pattern is that of one test, or of a subtest given as TEST/SUBTEST.
+// pattern returns the argument of -test.run for a test, or for a subtest written as TEST/SUBTEST.
 func pattern(test string) string { return "^" + strings.ReplaceAll(test, "/", "$/^") + "$" }

@@ -15,21 +15,22 @@ import (
 	"strings"
 )
 
-// chosen is the environment variable with the number of the mutant that a process is
-// to be. Without it nothing is mutated. The guards of cmd/pawl keep what begins with GO.
+// chosen names the environment variable with the number of the mutant that a process
+// runs. Without it the process runs no mutant. The name begins with GO, because the guards of cmd/pawl
+// keep such variables.
 const chosen = "GO_PAWL_MUTANT"
 
-// A build holds every mutant behind a switch, so that one test binary a package is
-// enough for hundreds of them. A function that is mutated is there once more for each
-// of its mutants, and begins by going to the one that was chosen. Package variables
-// and embedded scripts are chosen when they are initialised.
+// A build has every mutant behind a switch, so that one test binary for each package is
+// enough for hundreds of mutants. Each mutant of a function is a copy of the function, and the
+// original begins with a jump to the chosen copy. For package variables and embedded scripts,
+// the initialisation chooses the value.
 type build struct {
 	files   map[string]*source // by path below the root
-	replace map[string]string  // the overlay: file -> file in its place
-	broken  map[*mutant]error  // those that do not fit the source
+	replace map[string]string  // the overlay: file -> replacement
+	broken  map[*mutant]error  // mutants that do not fit the source
 }
 
-// source is one file and what is changed in it.
+// source is a file and the changes to it.
 type source struct {
 	text  string
 	fset  *token.FileSet
@@ -55,7 +56,7 @@ func newBuild(dir string, all []*mutant) (*build, error) {
 			b.broken[m] = err
 		}
 	}
-	// In the same order each time, so that what is built comes from the cache the next time.
+	// The order is the same each time, so that the next build can use the cache.
 	for _, file := range slices.Sorted(maps.Keys(scripts)) {
 		if err := b.embed(file, scripts[file]); err != nil {
 			return nil, err
@@ -119,7 +120,7 @@ func (b *build) source(file string) (*source, error) {
 	return s, nil
 }
 
-// narrow leaves out what text[from:to] and new begin and end with alike.
+// narrow leaves out the common beginning and the common end of text[from:to] and new.
 func narrow(text string, from, to int, new string) change {
 	for from < to && len(new) > 0 && text[from] == new[0] {
 		from, new = from+1, new[1:]
@@ -132,7 +133,7 @@ func narrow(text string, from, to int, new string) change {
 
 func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
 
-// has says whether c is within the node.
+// has reports whether c is within the node.
 func (s *source) has(n ast.Node, c change) bool {
 	return s.offset(n.Pos()) <= c.from && c.to <= s.offset(n.End())
 }
@@ -159,8 +160,8 @@ func (s *source) switchable(c change) ast.Node {
 	return nil
 }
 
-// put adds the mutated copy of a function or value. One that is no Go would keep all
-// the others from being built.
+// put adds the mutated copy of a function or value. It refuses a copy that cannot be parsed,
+// because no other mutant could be built with it.
 func (s *source) put(number int, mutant string, n ast.Node, changes []change) error {
 	if f, ok := n.(*ast.FuncDecl); ok {
 		from := s.offset(f.Body.Pos())
@@ -170,7 +171,7 @@ func (s *source) put(number int, mutant string, n ast.Node, changes []change) er
 		if _, err := parser.ParseFile(token.NewFileSet(), "", "package x\n"+mutated, 0); err != nil {
 			return fmt.Errorf("the mutant is no Go: %w", err)
 		}
-		fmt.Fprintf(&s.tail, "\n//line mutant %q:1\n%s\n", mutant, mutated) // what the compiler says names it
+		fmt.Fprintf(&s.tail, "\n//line mutant %q:1\n%s\n", mutant, mutated) // so that the compiler's messages name the mutant
 		s.cases[f] = append(s.cases[f], fmt.Sprintf("case %d: %s", number, call))
 		return nil
 	}
@@ -184,8 +185,8 @@ func (s *source) put(number int, mutant string, n ast.Node, changes []change) er
 	return nil
 }
 
-// signature returns the head of the function under another name, with a name for each
-// parameter, and the statement that calls it.
+// signature returns the head of the function under another name, in which each parameter has a
+// name, and the statement that calls the function.
 func (s *source) signature(f *ast.FuncDecl, name string) (head, call string) {
 	recv, to := "", name
 	if f.Recv != nil {
@@ -214,7 +215,7 @@ func (s *source) signature(f *ast.FuncDecl, name string) (head, call string) {
 	return fmt.Sprintf("func %s%s%s(%s) %s", recv, name, typeParams, params, results), call
 }
 
-// fields returns parameters, each with a name, and the arguments that pass them on.
+// fields returns parameters that all have names, and the arguments that pass them on.
 func (s *source) fields(l *ast.FieldList) (params string, args []string) {
 	var list []string
 	for _, f := range l.List {
@@ -248,8 +249,8 @@ func apply(text string, from int, changes []change) string {
 	return text
 }
 
-// embed has a script patched when its package is initialised. The variable that it is
-// embedded in gets another name.
+// embed makes the package patch a script when it is initialised. The variable with the embedded
+// script gets another name.
 func (b *build) embed(lua string, patches []string) error {
 	dir := path.Dir(path.Dir(lua))
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))

@@ -17,14 +17,14 @@ import (
 // mutant is an entry of a table.
 type mutant struct {
 	name  string
-	table string // its package, below the root
+	table string // the package of the table, below the root
 	edits []edit
-	pkg   string   // of the test, below the root
-	test  string   // must fail
-	says  []string // what the test says then: the beginning of one of its messages, with * for what differs
+	pkg   string   // package of the test, below the root
+	test  string   // name of the test that must fail
+	says  []string // patterns, one of which matches the beginning of a message of the test; * is any text
 }
 
-// edit replaces what a file below the root has exactly once, whatever its indentation.
+// edit replaces text that a file below the root has exactly once, with any indentation.
 type edit struct{ file, old, new string }
 
 const (
@@ -33,7 +33,7 @@ const (
 
 var root, _ = filepath.Abs("../..")
 
-// everyMutant returns the mutants of all tables. The number of a mutant is its place here, from 1.
+// everyMutant returns the mutants of all tables. The number of a mutant is its place in the list, from 1.
 var everyMutant = sync.OnceValues(func() (all []*mutant, err error) {
 	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -129,7 +129,7 @@ func (m *mutant) add(sign, rest string) error {
 
 var learning sync.Mutex
 
-// learn adds to the mutant's table what its test says.
+// learn adds the message of the test to the mutant's table.
 func (m *mutant) learn(said string) error {
 	learning.Lock()
 	defer learning.Unlock()

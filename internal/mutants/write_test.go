@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// choice is what each package with mutants gets besides.
+// choice is code that is added to each package with mutants.
 const choice = `package %s
 
 import (
@@ -67,11 +67,11 @@ func (b *build) write(dir string) error {
 	return nil
 }
 
-// switched is the text of the file with the mutants in it.
+// switched returns the text of the file with the mutants in it.
 func (s *source) switched() string {
 	changes := s.edits
 	for f, cases := range s.cases {
-		// On one line, so that messages name the same lines as ever.
+		// The addition stays on one line, so that messages name the usual line numbers.
 		at := s.offset(f.Body.Lbrace) + 1
 		changes = append(changes, change{at, at, "switch mutant__ { " + strings.Join(cases, "; ") + " }; "})
 		params, _ := s.fields(f.Type.Params)
@@ -94,7 +94,7 @@ func (b *build) put(dir, file, text string) error {
 	return os.WriteFile(name, []byte(text), 0o600)
 }
 
-// overlay writes the list that puts the files in place.
+// overlay writes the file for go build -overlay.
 func (b *build) overlay(dir string) (name string, err error) {
 	list, err := json.Marshal(map[string]map[string]string{"Replace": b.replace})
 	if err != nil {

@@ -49,7 +49,7 @@ func plant(t *testing.T, files map[string]string) string {
 	if out, err := exec.Command("git", "init", "--quiet", root).CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v\n%s", err, out)
 	}
-	t.Setenv("GOPROXY", "off") // nobody else has these modules
+	t.Setenv("GOPROXY", "off") // no proxy has these modules
 	t.Setenv("GOWORK", "")
 	return root
 }
@@ -66,7 +66,7 @@ func TestCheckPasses(t *testing.T) {
 	}
 }
 
-// What the check is for: each mistake is found.
+// The check finds each of these mistakes.
 func TestCheckFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, old, new string

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// The tests in this file compile the command, which takes all processors for minutes: they are not
-// among its own tests, where servers have to answer in time.
+// The tests in this file compile the command, which keeps all processors busy for minutes. So they are not
+// among the command's own tests, in which servers have to answer in time.
 
-// command is its folder.
+// command is the folder of the command.
 const command = "../../cmd/pawl"
 
 // TestBinaryIsLean: with the flags of a release, the binary with all stores is small. It grows to twice the
@@ -50,7 +50,7 @@ func TestBinaryIsLean(t *testing.T) {
 	t.Logf("%d bytes", st.Size())
 }
 
-// TestNoTesting: what users install has nothing of package testing.
+// TestNoTesting: the command is not linked with package testing.
 func TestNoTesting(t *testing.T) {
 	for _, pkg := range deps(t, "") {
 		if pkg == "testing" || strings.HasPrefix(pkg, "testing/") {
@@ -59,7 +59,7 @@ func TestNoTesting(t *testing.T) {
 	}
 }
 
-// deps returns the packages that the command consists of with some build tags.
+// deps returns the packages in the command with the given build tags.
 func deps(t *testing.T, tags string) []string {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-deps", "-tags", tags, ".")
@@ -71,8 +71,8 @@ func deps(t *testing.T, tags string) []string {
 	return strings.Fields(string(out))
 }
 
-// TestWithoutAStore: a command that was built without a store has nothing of its client, and
-// tells what to type.
+// TestWithoutAStore: a command that was built without a store does not contain the store's client, and
+// tells the user what to do.
 func TestWithoutAStore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the command")

@@ -40,7 +40,7 @@ func TestChangelog(t *testing.T) {
 	}
 }
 
-// A release is a commit and tags, and nothing of it is done if it cannot be done whole.
+// A release is a commit and its tags. If a release is not possible, nothing changes.
 func TestRelease(t *testing.T) {
 	files := small()
 	files["CHANGELOG.md"] = "# Changelog\n\n## Unreleased\n\n- One.\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package texts keeps testdata/texts.txt: what the command and the library say to people, as one page that can be
-// read and reviewed. PAWL_TEXTS=update go test ./internal/texts writes it anew.
+// Package texts checks that testdata/texts.txt has all texts of the command and the library for people, as one page
+// to read and review. PAWL_TEXTS=update go test ./internal/texts writes the page anew.
 package texts
 
 import (
@@ -25,7 +25,7 @@ const (
 	golden = "testdata/texts.txt"
 )
 
-// folders have errors and log lines that are on the page.
+// folders are the folders whose errors and log lines are on the page.
 var folders = []string{".", "driver", "internal/client", "internal/participant", "driver/storekit",
 	"memlock", "filelock", "redislock", "redislock/internal/*", "redislock/redlock", "zklock", "etcdlock", "pglock",
 	"fence", "adapt", "adapt/adapthttp", "cmd/pawl/internal/*"}
@@ -96,7 +96,7 @@ func helps(t *testing.T, page *strings.Builder) {
 	_, commands, _ := bytes.Cut(help(), []byte("\nAvailable Commands:\n"))
 	commands, _, _ = bytes.Cut(commands, []byte("\n\n"))
 	for line := range bytes.Lines(commands) {
-		if name := string(bytes.Fields(line)[0]); name != "completion" && name != "help" { // which are cobra's
+		if name := string(bytes.Fields(line)[0]); name != "completion" && name != "help" { // those two belong to cobra
 			help(name)
 		}
 	}
@@ -123,7 +123,7 @@ func said(t *testing.T, dir string) (lines []string) {
 				return false
 			}
 			text := textOf(n)
-			if text == "" && !strings.Contains(dir, "cmd/pawl") { // whose other sentences are help
+			if text == "" && !strings.Contains(dir, "cmd/pawl") { // other sentences there are help
 				text = sentence(n)
 			}
 			if worded(text) && !slices.Contains(lines, text) {
@@ -135,7 +135,7 @@ func said(t *testing.T, dir string) (lines []string) {
 	return lines
 }
 
-// worded reports whether there is more in a text than values.
+// worded reports whether a text has words besides values.
 func worded(text string) bool {
 	return strings.Contains(strings.TrimSpace(regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(text, "")), " ")
 }
@@ -143,7 +143,7 @@ func worded(text string) bool {
 // logs are the names of functions and methods whose first argument of text is a line for people.
 var logs = regexp.MustCompile(`^(Warn|Note|Error|ErrorContext|tell|urge)$`)
 
-// textOf returns the text of a node that says something to people, or "".
+// textOf returns the text for people in a node, or "".
 func textOf(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -185,7 +185,7 @@ func textOf(n ast.Node) string {
 	return ""
 }
 
-// statement is the begin of what is for a server or the compiler.
+// statement matches the begin of a text for a server or the compiler.
 var statement = regexp.MustCompile(`^(SELECT|LISTEN|UNLISTEN|NOTIFY|DO|SET|BEGIN|CREATE|INSERT|UPDATE|DELETE|local|\^|\\b) ?|\$\d, `)
 
 // sentence returns the text of a literal, or of literals and values put together, if it has three words or more.
@@ -214,7 +214,7 @@ func sentence(n ast.Node) string {
 	return text
 }
 
-// foreign reports whether a node has words that others say: it looks for them.
+// foreign reports whether a node has words of other programs, for which the code searches.
 func foreign(n ast.Node) bool {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -234,7 +234,7 @@ func joined(text, hint ast.Expr) string {
 	return s
 }
 
-// render returns what an expression becomes, with the names of values in braces.
+// render returns the text of an expression, with the names of values in braces.
 func render(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -262,7 +262,7 @@ func render(e ast.Expr) string {
 
 var verb = regexp.MustCompile(`%(\[\d+\])?[-+# 0]*(\*|\d+)?(\.\d+)?[a-zA-Z%]`)
 
-// format is fmt.Sprintf, with the names of values in braces.
+// format is like fmt.Sprintf, but puts the names of the values in braces.
 func format(args []ast.Expr) string {
 	i := 0
 	return verb.ReplaceAllStringFunc(render(args[0]), func(v string) string {

@@ -7,7 +7,7 @@ const words = {
 };
 const most = 200;
 
-// Detail shows what has happened to a name, as text.
+// Detail shows the history of a name as text.
 export class Detail {
 	// ask asks the server to break a lease.
 	constructor(known, section, ask) {
@@ -59,7 +59,7 @@ export class Detail {
 		});
 	}
 
-	// showBreak lets one of the leases be chosen, if the server breaks any.
+	// showBreak lets the user choose a lease to break, if the server allows that.
 	showBreak(holders) {
 		const select = document.getElementById('break-lease');
 		document.getElementById('break').hidden = !this.known.mayBreak || !holders.length && !document.getElementById('broken').textContent;
@@ -67,7 +67,7 @@ export class Detail {
 		const looked = select.value, first = !select.dataset.key || select.dataset.key !== this.key;
 		select.dataset.key = this.key;
 		select.replaceChildren(...holders.map((h) => Object.assign(make('option', who(h)), { value: h.lease })));
-		if (!first) select.value = looked; // none, if that one is gone: no other is broken in its place
+		if (!first) select.value = looked; // nothing is selected if that lease is gone, so that no other is broken instead
 	}
 
 	async breakLease() {
@@ -86,7 +86,7 @@ export class Detail {
 	}
 }
 
-// split takes a key apart: a URL has no line feed, while a name may be anything.
+// split splits a key into URL and name at the first line feed: a URL has none, but a name may.
 function split(key) {
 	const i = key.indexOf('\n');
 	return [key.slice(0, i), key.slice(i + 1)];

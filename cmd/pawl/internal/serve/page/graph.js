@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { make, plain, set, who } from './text.js';
 
-const most = 200; // waits: more are no picture
+const most = 200; // waits: a picture of more would be unreadable
 const across = 190, down = 44, box = { w: 140, h: 28 };
 
 function draw(tag, attributes, text) {
@@ -11,8 +11,8 @@ function draw(tag, attributes, text) {
 	return e;
 }
 
-// Graph shows which locks wait for which: an arrow goes from what a waiter holds to what it
-// waits for. Those of a deadlock are red.
+// Graph shows who waits for what: an arrow goes from the lock that a waiter holds to the lock for
+// which it waits. The arrows of a deadlock are red.
 export class Graph {
 	constructor(known, section) { Object.assign(this, { known, section, shown: '' }); }
 
@@ -40,7 +40,7 @@ export class Graph {
 		return edges.sort((a, b) => b.dead - a.dead || (a.from + a.to < b.from + b.to ? -1 : 1)).slice(0, most);
 	}
 
-	// deadlocks returns the arrows that are in one.
+	// deadlocks returns the arrows that belong to a deadlock.
 	deadlocks() {
 		const dead = new Set();
 		for (const s of this.known.stores.values()) {
@@ -76,12 +76,12 @@ export class Graph {
 	}
 }
 
-// place gives each lock a column right of those that wait for it, and a row of its own there.
+// place gives each lock a column to the right of the locks from which arrows lead to it, and its own row there.
 function place(edges) {
 	const next = new Map(), column = new Map(), rows = new Map(), at = new Map();
 	for (const e of edges) next.set(e.from, [...(next.get(e.from) ?? []), e.to]);
 	const roots = [...next.keys()].filter((k) => !edges.some((e) => e.to === k));
-	for (const root of [...roots, ...next.keys()]) { // a deadlock alone has no root
+	for (const root of [...roots, ...next.keys()]) { // an isolated deadlock has no root
 		if (column.has(root)) continue;
 		column.set(root, 0);
 		for (const queue = [root]; queue.length;) {
@@ -101,7 +101,7 @@ function place(edges) {
 	return at;
 }
 
-// arrow goes to the right in a line, and back beneath the boxes.
+// arrow draws an arrow: straight to the right, or back to the left below the boxes.
 function arrow(a, b, dead) {
 	const mid = box.h / 2, end = dead ? 'url(#tip-dead)' : 'url(#tip-wait)';
 	const d = b.x > a.x ? `M${a.x + box.w} ${a.y + mid}L${b.x - 2} ${b.y + mid}` :

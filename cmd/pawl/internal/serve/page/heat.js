@@ -3,17 +3,17 @@ import { clock, long, make, plain, set } from './text.js';
 import { matches } from './table.js';
 
 const most = 20;                      // names
-const minute = 60000, columns = 60;   // at most: a column is more than a minute then
-const steps = [0.1, 1, 3, 10, 30];    // waiters, each a darker colour
+const minute = 60000, columns = 60;   // at most 60 columns: for a longer time, a column is more than a minute
+const steps = [0.1, 1, 3, 10, 30];    // numbers of waiters from which the colour is darker
 
-// Heat is a table of how many have waited for a name, on average, in each minute.
+// Heat is a table of the average number of waiters for each name, in each minute.
 export class Heat {
 	constructor(known, section, open) {
 		Object.assign(this, { known, section, open });
 		[this.head, this.body, this.more, this.legend] = ['heat-minutes', 'heat-rows', 'heat-more', 'heat-legend'].map((id) => document.getElementById(id));
 	}
 
-	// show shows names with the words of filter, for width milliseconds until now.
+	// show shows the names that match filter, for the last width milliseconds.
 	show(filter, width) {
 		const step = Math.max(1, Math.ceil(width / minute / columns)) * minute;
 		const now = this.known.now() - this.known.ahead, last = Math.floor(now / step), n = Math.ceil(width / step), first = last - n + 1;
@@ -29,11 +29,11 @@ export class Heat {
 		fill(this.head, n + 2, 'th', (i) => i === 0 ? 'Name' : i === n + 1 ? 'Waited' : clock((first + i - 1) * step).slice(0, 5));
 		while (this.body.children.length > shown.length) this.body.lastChild.remove();
 		shown.forEach((name, row) => this.row(row, name, n, (i) => Math.min(step, now - (first + i) * step)));
-		if (this.width !== width) this.head.closest('div').scrollLeft = 1e6; // what is new is on the right
+		if (this.width !== width) this.head.closest('div').scrollLeft = 1e6; // scroll to the right, where the newest columns are
 		this.width = width;
 	}
 
-	// sums returns, for each name that was waited for, the milliseconds that all its waiters have
+	// sums returns, for each name with waiters, how many milliseconds all its waiters together have
 	// waited in each column.
 	sums(filter, step, first, last, now) {
 		const names = new Map(), fits = new Map();
@@ -74,10 +74,10 @@ export class Heat {
 	}
 }
 
-// count says how many waited on average.
+// count returns the average number of waiters as text.
 const count = (mean) => mean <= 0 ? '' : mean < 0.1 ? '·' : mean < 9.95 ? String(Math.round(mean * 10) / 10) : String(Math.round(mean));
 
-// fill makes a row have n cells with texts. It leaves one whose text is undefined.
+// fill gives a row n cells with texts. It does not change a cell whose text is undefined.
 function fill(row, n, tag, text) {
 	while (row.children.length > n) row.lastChild.remove();
 	for (let i = 0; i < n; i++) {

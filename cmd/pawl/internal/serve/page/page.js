@@ -8,10 +8,10 @@ import { Heat } from './heat.js';
 
 const $ = (id) => document.getElementById(id);
 
-// What is known: locks by store and name, spans by id, stores by name.
+// known is what the server has told: locks by store and name, spans by id, stores by name.
 const known = {
 	locks: new Map(), spans: new Map(), stores: new Map(),
-	ahead: 0, // of the server's clock before ours
+	ahead: 0, // how far the server's clock is ahead of ours
 	now() { return Date.now() + this.ahead; },
 	key: (store, name) => store + '\n' + name,
 };
@@ -48,7 +48,7 @@ function take(m) {
 	showSoon();
 }
 
-// showSoon shows what has come, with what comes in the next instants.
+// showSoon shows the news after a moment, together with further news.
 let soon;
 function showSoon() {
 	soon ??= setTimeout(show, 50);
@@ -85,7 +85,7 @@ function show() {
 	clearTimeout(soon);
 	clearTimeout(next);
 	soon = undefined;
-	next = setTimeout(() => document.hidden || show(), 1000); // ages grow
+	next = setTimeout(() => document.hidden || show(), 1000); // because ages grow
 	showStores();
 	const width = $('span').value * 60000, rows = table.show($('filter').value, $('waited').checked);
 	const free = $('waited').checked ? [] : past(width, $('filter').value);
@@ -99,7 +99,7 @@ function show() {
 	detail.show();
 }
 
-// showLongest names the waiter of all stores that has waited for longest.
+// showLongest names the waiter that has waited longest, in all stores.
 function showLongest() {
 	const now = known.now(), first = table.longest(now), line = $('longest');
 	line.hidden = !first;
@@ -112,8 +112,8 @@ function showLongest() {
 	button.onclick = () => detail.open(first.key, button);
 }
 
-// past returns the names that nobody holds any more, and that somebody held for the last
-// width milliseconds; the last one first.
+// past returns the names that nobody holds now, but that somebody held within the last
+// width milliseconds, the latest first.
 function past(width, filter) {
 	const names = new Map(), begin = known.now() - width;
 	for (const s of known.spans.values()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { kind, long, make, plain, set, who } from './text.js';
 
-const most = 500; // rows: more do not stay smooth, and nobody reads them
+const most = 500; // rows: more would be slow, and nobody would read them
 const first = (times) => Math.min(...times.map((t) => Date.parse(t)).filter((t) => t > 0));
 const several = (list, f) => {
 	const texts = list.slice(0, 3).map(f);
@@ -23,13 +23,13 @@ const columns = [
 	{ title: 'Store', text: (l) => plain(l.store) },
 ];
 
-// text returns what is in a column of a lock.
+// text returns the text in a column of a lock.
 const text = (l, column, now) => columns[column].live ? columns[column].text(l, now) : (l.cells ??= [])[column] ??= columns[column].text(l);
 
-// matches reports whether text, in small letters, has all words of filter.
+// matches reports whether text, in lower case, contains all words of filter.
 export const matches = (text, filter) => filter.toLowerCase().split(/\s+/).every((w) => text.includes(w));
 
-// Table shows the locks. open is called with the key of one that somebody wants to see.
+// Table shows the locks. It calls open with the key of a lock that the user wants to see.
 export class Table {
 	constructor(known, open) {
 		Object.assign(this, { known, open, rows: new Map(), sorted: columns.findIndex((c) => c.title === 'First waits'), down: true });
@@ -45,7 +45,7 @@ export class Table {
 		});
 	}
 
-	// show shows what has the words of filter, and returns it in order.
+	// show shows the locks that match filter, and returns them in order.
 	show(filter, waited) {
 		this.last = [filter, waited];
 		const now = this.known.now();
@@ -66,7 +66,7 @@ export class Table {
 		return found;
 	}
 
-	// longest returns the lock whose first waiter has waited longest, and for a second at least.
+	// longest returns the lock whose first waiter has waited longest, if that is at least a second.
 	longest(now) {
 		let first;
 		for (const l of this.known.locks.values()) if (l.waitsFor(now) >= Math.max(1000, first?.waitsFor(now) ?? 0)) first = l;
@@ -109,6 +109,6 @@ export class Table {
 	}
 }
 
-// since returns how long ago t was, at a time; -1 if it is not known. Others' clocks may be
-// ahead of ours.
+// since returns how long before a time t was, or -1 if t is not known. It returns 0 for a later t: another
+// machine's clock may be ahead.
 const since = (t) => t === Infinity ? () => -1 : (now) => Math.max(0, now - t);

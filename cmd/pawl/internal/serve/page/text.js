@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Much of what is shown was written by others, to whom we owe no trust. It comes into
-// the page by textContent and fillText only.
+// Other users wrote much of the text on the page, and it is not trusted. The page inserts it only with
+// textContent and fillText.
 
-// plain replaces what could hide or reorder text: control characters and those that
-// format, such as overrides of the direction.
+// plain replaces characters that could hide or reorder text: control characters, and
+// formatting characters such as direction overrides.
 export const plain = (s) => String(s ?? '').toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu, '\uFFFD');
 
 // make returns an element.
@@ -14,12 +14,12 @@ export function make(tag, text, kind) {
 	return e;
 }
 
-// set changes the text of an element only if it is another one.
+// set changes the text of an element if the text differs.
 export function set(e, text) {
 	if (e.textContent !== text) e.textContent = text;
 }
 
-// long says how long a number of milliseconds is.
+// long returns a number of milliseconds as a duration for people.
 export function long(ms) {
 	const s = Math.max(0, Math.floor(ms / 1000));
 	if (s < 60) return `${s}s`;
@@ -28,15 +28,15 @@ export function long(ms) {
 	return `${Math.floor(s / 86400)}d${String(Math.floor(s / 3600) % 24).padStart(2, '0')}h`;
 }
 
-// clock says what time it was then, by this browser's clock.
+// clock returns an instant as a time of day, in the browser's time zone.
 export const clock = (ms) => new Date(ms).toLocaleTimeString([], { hourCycle: 'h23' });
 
-// who says whose something is: alice@ci-7 (pid 812, "make deploy").
+// who returns a holder or waiter as text, such as: alice@ci-7 (pid 812, "make deploy").
 export function who(p) {
 	const name = p.who || [p.user, p.host].filter(Boolean).join('@') || 'somebody';
 	const inner = [p.pid && `pid ${p.pid}`, p.command && `"${p.command}"`].filter(Boolean).join(', ');
 	return plain(inner ? `${name} (${inner})` : name);
 }
 
-// kind says which kind of lease it is.
+// kind returns the kind of a lease as text.
 export const kind = (h) => h.shared ? 'shared' : h.slots ? `one of ${h.slots} slots` : 'exclusive';

@@ -3,15 +3,15 @@ import { clock, long, plain } from './text.js';
 
 const lane = 34, bar = 14, top = 20; // heights
 
-// hue returns the colour of a host: the same each time, and from green to violet, as red and yellow mean trouble.
+// hue returns the colour of a host. It is always the same, and between green and violet, because red and yellow mean trouble.
 export function hue(host) {
 	let h = 2166136261;
 	for (const c of host ?? '') h = Math.imul(h ^ c.codePointAt(0), 16777619);
-	h = Math.imul(h ^ h >>> 16, 0x45d9f3b); // or names that differ in their end look alike
+	h = Math.imul(h ^ h >>> 16, 0x45d9f3b); // so that names that differ only at the end get different colours
 	return 130 + ((h ^ h >>> 16) >>> 0) % 160;
 }
 
-// Timeline draws a lane for each name: leases as bars, waits as lines beneath them.
+// Timeline draws a lane for each name, with leases as bars and waits as lines below them.
 export class Timeline {
 	constructor(known, canvas, tip, open) {
 		Object.assign(this, { known, canvas, tip, open, lanes: [], width: 600000, drawn: [] });
@@ -23,7 +23,7 @@ export class Timeline {
 		});
 	}
 
-	// show shows locks, for so many milliseconds until now.
+	// show shows locks for the last width milliseconds.
 	show(locks, width) {
 		this.lanes = locks;
 		this.width = width;
@@ -49,8 +49,8 @@ export class Timeline {
 		this.drawn = [];
 		this.axis(h);
 		const at = new Map(this.lanes.map((l, i) => [l.key, top + i * lane]));
-		const waits = new Map(); // how many lines are in a lane
-		const rows = new Map();  // when what is in a lane's rows ends
+		const waits = new Map(); // number of lines in each lane
+		const rows = new Map();  // for each lane, when each row becomes free
 		for (const s of this.known.spans.values()) {
 			if (s.what === 'quarantine') this.quarantine(s, h);
 		}
@@ -66,7 +66,7 @@ export class Timeline {
 
 	x(t) { return this.w * (1 - (this.until - t) / this.width); }
 
-	// place returns where a span is from left to right.
+	// place returns the horizontal position and the width of a span.
 	place(s, begin = s.from) {
 		const from = Math.max(-2, this.x(begin)), to = Math.min(this.w, this.x(s.to || this.until));
 		return [from, Math.max(to - from, 2)];
@@ -111,7 +111,7 @@ export class Timeline {
 	lease(s, y, rows, key) {
 		const { c } = this, [x, w] = this.place(s), dark = this.colour('dark') === '1';
 		let height = bar;
-		if (s.kind !== 'exclusive') { // three that are held together are seen beside each other
+		if (s.kind !== 'exclusive') { // draw up to three leases that are held together in separate rows
 			const ends = rows.get(key) ?? [0, 0, 0], row = Math.max(0, ends.findIndex((end) => end <= s.from));
 			ends[row] = s.to || Infinity;
 			rows.set(key, ends);
@@ -148,7 +148,7 @@ export class Timeline {
 	wait(s, y, waits, key) {
 		const n = waits.get(key) ?? 0;
 		waits.set(key, n + 1);
-		const { c } = this, [x, w] = this.place(s), line = y + (n % 2) * 2; // there is room for two
+		const { c } = this, [x, w] = this.place(s), line = y + (n % 2) * 2; // two rows fit
 		c.fillStyle = this.colour('wait');
 		c.fillRect(x, line, w, 1.2);
 		if (s.state === 'granted') {
@@ -176,7 +176,7 @@ export class Timeline {
 		c.restore();
 	}
 
-	// point tells what is under the mouse.
+	// point shows what is under the mouse.
 	point(e) {
 		const hit = this.drawn.findLast((d) => e.offsetX >= d.x - 1 && e.offsetX <= d.x + d.w + 1 && e.offsetY >= d.y && e.offsetY <= d.y + d.h);
 		this.tip.hidden = !hit;
