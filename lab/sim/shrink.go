@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Shrink leaves out faults and steps of p. It returns the smallest plan that it finds which
-// still breaks rule.
+// Shrink leaves out faults and steps of p as long as the plan still breaks rule. It returns
+// the smallest plan that it finds.
 func Shrink(in Bubble, p Plan, rule Rule) Plan {
 	h := Run(in, p)
 	if !h.breaks(rule) {

@@ -216,8 +216,8 @@ func (t *tally) after() time.Duration {
 	return t.d.quorumth(waits)
 }
 
-// quorumth returns the time until a quorum of nodes is ready. waits has the time that each
-// node needs which is not ready yet.
+// quorumth returns the time until a quorum of nodes is ready. waits has one entry for each
+// node that is not ready: the time until it is.
 func (d *store) quorumth(waits []time.Duration) time.Duration {
 	slices.Sort(waits)
 	if ready := len(d.members) - len(waits); ready < d.quorum {

@@ -78,7 +78,7 @@ func (m misses) as(kind error, d *store, limit time.Duration) error {
 	return m.tooFew(kind, len(d.members), d.quorum)
 }
 
-// tooFew returns the error of a request to n nodes that fewer than quorum have answered.
+// tooFew returns the error of a request to n nodes, if fewer than quorum have answered.
 func (m misses) tooFew(kind error, n, quorum int) error {
 	return storekit.OfKind(m.kind(), fmt.Errorf("%w: %d of %d nodes have not answered, and %d have to: %v", kind, len(m), n, quorum, m))
 }

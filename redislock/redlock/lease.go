@@ -221,7 +221,7 @@ func (l *lease) granted(c *claim, token uint64, since driver.Instant) {
 	l.set(standing{claim: c, token: token, until: since.Add(l.req.TTL)})
 }
 
-// set sets what the lease has. It ends the hearing of messages about an earlier claim in the queues.
+// set sets what the lease has. The client then ignores messages about an earlier claim in the queues.
 func (l *lease) set(has standing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,7 +34,7 @@ type roster struct {
 	last  entry            // the last result of base; the client gives it to nodes without a record
 }
 
-// lookAgain is the time after which the client asks a node again that counts as down.
+// lookAgain is the pause between two requests to a node that counts as down.
 const lookAgain = 100 * time.Millisecond
 
 func newRoster(quorum int, addrs []string) *roster {
@@ -82,7 +82,7 @@ func (r *roster) learn(node int, e entry) {
 	}
 }
 
-// stale reports whether the client has to ask a node again before the node counts as down.
+// stale reports whether the entry of a node is so old that the client has to read it again before the node counts as down.
 func (r *roster) stale(node int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,7 +30,7 @@ if mode == 'take' and shared == '0' and closed(epoch, known[1], at, ttl) == 0 th
   for i = 1, n do
     local floor, news, value = known[1 + i], known[n + 1 + i], known[2 * n + 1 + i]
     local lease, token = ARGV[6 + i], ARGV[6 + n + i]
-    -- NX: the lock may not be free after all. It may be a set of shared locks, or a lease before this one has just taken it.
+    -- NX: the lock may be taken after all, as a set of shared locks, or by a lease before this one in the batch.
     if not value and not news and (not floor or tonumber(token) > tonumber(string.match(floor, '^%d+') or 0)) and tonumber(token) <= LARGEST and
         redis.call('SET', KEYS[2 * n + 1 + i], lease .. middle .. token .. tail, 'PX', ttl, 'NX') then
       store(KEYS[1 + i], floor, token, lease, false)
