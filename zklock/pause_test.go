@@ -121,3 +121,44 @@ func TestDeafHolder(t *testing.T) {
 	}
 	release(t, next)
 }
+
+// TestPausedWaiters: waiters before a live one are paused, which the servers see as silence. However many they are, the
+// name is free for as long as one session lasts, as their sessions end together.
+func TestPausedWaiters(t *testing.T) {
+	t.Parallel()
+	const ttl, paused, name = 8 * time.Second, 6, "paused-waiters"
+	s := sharedServer(t)
+	link := drivertest.NewLink(t, s.Addr)
+	a, c := openURL(t, s.url(), time.Minute), openURL(t, s.url(), time.Minute)
+	g := take(t, a, request(name, time.Minute))
+	var waiters []*waiting
+	for range paused {
+		waiters = append(waiters, wait(t, openThrough(t, link, options(ttl)).client, renewed(name, ttl)))
+	}
+	w := wait(t, c, request(name, time.Minute))
+	link.Set(drivertest.BlackHole)
+	release(t, g)
+	free := driver.Now()
+	next := w.granted(t)
+	took := w.at.Sub(free)
+	t.Logf("the name was free for %v behind %d paused waiters; sessions last %v", took, paused, ttl)
+	if most := ttl * paused / 2; took > most {
+		t.Errorf("the name was free for %v; want %v at most: each of the paused waiters has kept it", took, most)
+	}
+	link.Set(drivertest.Healthy)
+	release(t, next)
+	for _, w := range waiters { // they join again, in any order
+		go func() {
+			if <-w.done; w.err == nil {
+				w.grant.Release(context.Background())
+			}
+		}()
+	}
+	for _, w := range waiters {
+		select {
+		case <-w.done:
+		case <-time.After(2 * patience):
+			t.Fatal("a waiter that was paused does not get the name")
+		}
+	}
+}
