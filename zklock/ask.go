@@ -73,6 +73,7 @@ func (s *session) drop(n *node) {
 	}
 	n.waitNoMore()
 	n.leaving = true
+	s.forgetWatch(n.path())
 	if s.nodes[n.key()] == n {
 		delete(s.nodes, n.key())
 	}
@@ -205,6 +206,7 @@ func (n *node) waitNoMore() {
 	for _, path := range n.before {
 		if w := n.s.watches[path]; w != nil {
 			delete(w.waiters, n)
+			n.s.forgetWatch(path)
 		}
 	}
 	n.line, n.before = nil, nil

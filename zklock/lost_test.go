@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -29,6 +30,7 @@ const (
 	opCreate = 1
 	opDelete = 2
 	opExists = 3
+	opList   = 12
 	opMulti  = 14
 )
 
@@ -497,5 +499,65 @@ func TestWatchedAgain(t *testing.T) {
 	case <-lost:
 	case <-time.After(patience):
 		t.Error("the holder does not hear that its node is gone")
+	}
+}
+
+// TestLostAnswerToWatch: the connection breaks before the answer comes to the request that watches the node of a lease,
+// which nobody renews. The client asks again, and the holder hears of the end of the lease.
+func TestLostAnswerToWatch(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	e := startEater(t, s.Addr)
+	d, other := openURL(t, e.url(), time.Minute), openURL(t, s.url(), time.Minute)
+	const name = "lost-watch"
+	release(t, take(t, other, request(name, time.Minute))) // its parent is there
+	e.eat(opList, 1)                                       // after the list of the nodes
+	req := request(name, time.Minute)
+	held, err := d.Acquire(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(patience, func() bool { return e.eaten.Load() == 1 }) {
+		t.Fatal("the node is not watched")
+	}
+	lost := make(chan error, 1)
+	held.OnLost(func(err error) { lost <- err })
+	if err := firstSession(other).conn.Delete(d.lease(held, req).n.path(), -1); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lost:
+	case <-time.After(patience):
+		t.Error("the holder does not hear that its node is gone")
+	}
+}
+
+// TestFailedWatchIsForgotten: a session keeps no watch that could not be set on the node of a lease that has ended. It
+// would wait for that watch on each new connection.
+func TestFailedWatchIsForgotten(t *testing.T) {
+	t.Parallel()
+	for _, early := range []bool{true, false} {
+		link := drivertest.NewLink(t, sharedServer(t).Addr)
+		d := openThrough(t, link, options(time.Minute)).client
+		g := take(t, d, request("failed-watch", time.Minute))
+		watched(t, d, "failed-watch", line{{name: g.n.name}})
+		s := g.n.s
+		link.Set(drivertest.Resets)
+		if early {
+			s.drop(g.n)
+		}
+		if err := s.watchOwn(t.Context(), g.n); err == nil {
+			t.Error("the node is watched over a broken connection")
+		}
+		if !early {
+			s.drop(g.n)
+		}
+		s.mu.Lock()
+		if len(s.watches) > 0 {
+			t.Errorf("dropped early %t: the session keeps the watches %v", early, s.watches)
+		}
+		s.mu.Unlock()
+		link.Set(drivertest.Healthy)
+		release(t, g)
 	}
 }

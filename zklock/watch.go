@@ -90,10 +90,18 @@ func (s *session) set(ctx context.Context, path string, w *watch) error {
 			for n := range w.waiters {
 				n.ahead(event{path, false})
 			}
+			s.forgetWatch(path)
 		}
 		return none{}, err
 	})
 	return err
+}
+
+// forgetWatch forgets the watch on a node if it could not be set and nobody needs it. s.mu is held.
+func (s *session) forgetWatch(path string) {
+	if w := s.watches[path]; w != nil && w.link == nil && len(w.waiters) == 0 && (w.own == nil || w.own.leaving) {
+		delete(s.watches, path)
+	}
 }
 
 // event handles an event. Package zk calls it, and waits until it returns.
@@ -123,7 +131,7 @@ func (s *session) fire(e event) {
 			if e.gone {
 				n.missing(s.store.ctx)
 			} else {
-				n.review() // watches the node again; a lease without renewals has nothing else that does
+				n.review()
 			}
 		})
 	}
@@ -144,11 +152,25 @@ func (n *node) own(ctx context.Context) error {
 	return err
 }
 
-// review watches the node, unless the client has released the lease. If the node has gone, it tells the
-// client.
+// review watches the node, unless the lease has ended. It repeats the request until it has an answer, because
+// nothing else watches the node of a lease without renewals. If the node has gone, review tells the client.
 func (n *node) review() {
 	s := n.s
-	if !get(s, &n.leaving) && errors.Is(n.own(s.store.ctx), errGone) && !get(s, &n.leaving) {
-		n.missing(s.store.ctx)
+	for {
+		s.mu.Lock()
+		over := n.leaving || n.lost != nil
+		s.mu.Unlock()
+		if over {
+			return
+		}
+		switch err := n.own(s.store.ctx); {
+		case err == nil:
+			return
+		case errors.Is(err, errGone):
+			n.missing(s.store.ctx)
+			return
+		case !n.again(s.store.ctx, err):
+			return
+		}
 	}
 }
