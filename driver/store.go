@@ -159,6 +159,7 @@ type Answer struct {
 // Renewal is the answer to a renewal.
 type Renewal struct {
 	Since Instant // as in Answer
+	Heard Instant // when the answer came; 0: when Renew returned
 	Kept  bool    // the lease had more time left already, and keeps it
 	Clock
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -55,15 +56,15 @@ type asking struct {
 
 // handle is the Handle of a lease.
 type handle struct {
-	place int64        // in the queue; 0 until it is known. A waiter that was passed over returns to it
-	late  chan renewal // see Renew
+	place int64                   // in the queue; 0 until it is known. A waiter that was passed over returns to it
+	last  atomic.Pointer[renewal] // the last answer to a renewal
 }
 
 // Ask implements driver.Store.
 func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, err error) {
 	h, again := r.Handle.(*handle)
 	if !again {
-		h = &handle{late: make(chan renewal, 1)}
+		h = new(handle)
 	}
 	session, deaf := s.listener.state() // must be read before the request is sent
 	// A client behind a pooler would not learn that others want a kept lease, so it keeps none.

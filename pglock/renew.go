@@ -29,7 +29,7 @@ func (s *store) answerTime(ttl time.Duration) time.Duration {
 	return max(ttl/3, s.pool.grace())
 }
 
-// renewal is the result of a renewal for ttl.
+// renewal is the answer to a renewal for ttl.
 type renewal struct {
 	driver.Renewal
 	ttl time.Duration
@@ -37,53 +37,38 @@ type renewal struct {
 }
 
 // Renew implements driver.Store. A renewal may first have to wait for a connection that other requests use, and
-// then for its answer. So the renewal goes on when its caller has given up, and the next call returns its answer.
+// then for its answer. So the renewal goes on when its caller has given up. If its answer comes during a later call
+// that gets no answer of its own, that call returns it.
 func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
 	h, _ := l.Handle.(*handle)
 	if h == nil || ttl < leastFlight {
 		return s.renewOnce(ctx, renewing{l, ttl})
 	}
-	own, left := make(chan renewal), make(chan struct{})
-	defer close(left)
+	began, own := driver.Now(), make(chan *renewal, 1)
 	go func() {
 		fctx, cancel := context.WithTimeout(context.Background(), ttl)
 		defer cancel()
-		r, err := s.renewOnce(fctx, renewing{l, ttl})
-		if errors.Is(err, context.DeadlineExceeded) { // fctx has ended, which is not the caller's context
-			err = &driver.Failure{Err: s.explain(err), Maybe: true, Silent: true}
+		r := &renewal{ttl: ttl}
+		r.Renewal, r.err = s.renewOnce(fctx, renewing{l, ttl})
+		r.Heard = driver.Now()
+		switch {
+		case r.err == nil, errors.Is(r.err, driver.ErrLost):
+			h.last.Store(r)
+		case errors.Is(r.err, context.DeadlineExceeded): // fctx has ended, which is not the caller's context
+			r.err = &driver.Failure{Err: s.explain(r.err), Maybe: true, Silent: true}
 		}
-		select {
-		case own <- renewal{r, ttl, err}:
-		case <-left:
-			if err == nil {
-				h.keep(renewal{r, ttl, nil})
-			}
-		}
+		own <- r
 	}()
-	for {
-		select {
-		case a := <-own:
-			return a.Renewal, a.err
-		case a := <-h.late:
-			if a.ttl == ttl {
-				return a.Renewal, nil
-			}
-		case <-ctx.Done():
-			return driver.Renewal{}, &driver.Failure{Err: ctx.Err(), Maybe: true}
-		}
-	}
-}
-
-// keep keeps a late answer for the next call. It replaces an earlier one.
-func (h *handle) keep(r renewal) {
 	select {
-	case <-h.late:
-	default:
+	case r := <-own:
+		return r.Renewal, r.err
+	case <-ctx.Done():
 	}
-	select {
-	case h.late <- r:
-	default: // a later answer is there
+	// An answer from before this call renews nothing now. A loss stays one.
+	if r := h.last.Load(); r != nil && (r.err != nil || r.ttl == ttl && r.Heard >= began) {
+		return r.Renewal, r.err
 	}
+	return driver.Renewal{}, &driver.Failure{Err: ctx.Err(), Maybe: true}
 }
 
 func (s *store) renewOnce(ctx context.Context, q renewing) (r driver.Renewal, err error) {

@@ -6,6 +6,7 @@ package pglock
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -40,14 +41,25 @@ func TestSlowConnect(t *testing.T) {
 	}
 }
 
-// TestRenewalGoesOn: the answer to a renewal whose caller has given up counts for the next call. It may take longer than
-// other answers, if the TTL is long.
+// granted asks for a lease and returns it as the wire knows it.
+func granted(t *testing.T, d *client, name string, ttl time.Duration) (driver.Ref, *handle) {
+	t.Helper()
+	req := request(name, ttl)
+	ans, err := d.wire.Ask(t.Context(), req)
+	if err != nil || !ans.Granted {
+		t.Fatalf("Ask = %+v, %v", ans, err)
+	}
+	return driver.Ref{Name: req.Name, Lease: req.Lease, Handle: ans.Handle}, ans.Handle.(*handle)
+}
+
+// TestRenewalGoesOn: the answer to a renewal whose caller has given up counts for a call that gets no other. It may take
+// longer than other answers, if the TTL is long.
 func TestRenewalGoesOn(t *testing.T) {
 	t.Parallel()
 	const trip, ttl = requestTimeout * 6 / 5, time.Minute
 	link := drivertest.NewLink(t, server(t).Addr)
 	d := openThrough(t, link, &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
-	g := take(t, d.client, "goes on", ttl)
+	l, h := granted(t, d.client, "goes on", ttl)
 	link.Slow(trip / 2)
 	pool := d.wire.pool
 	pool.drop(driver.Now())
@@ -59,15 +71,72 @@ func TestRenewalGoesOn(t *testing.T) {
 	began := driver.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), trip/2)
 	defer cancel()
-	if _, err := g.Renew(ctx, ttl); err == nil {
+	if _, err := d.wire.Renew(ctx, l, ttl); err == nil {
 		t.Fatalf("Renew has taken less than %v; a round trip takes %v", trip/2, trip)
 	}
 	again := driver.Now()
-	switch since, err := g.Renew(t.Context(), ttl); {
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		eventually(patience, func() bool { return h.last.Load() != nil })
+		cancel()
+	}()
+	switch r, err := d.wire.Renew(ctx, l, ttl); {
 	case err != nil:
 		t.Error(err)
-	case since < began || since >= again:
-		t.Errorf("trust counts from %v after the first renewal, and that gave up after %v; want from its sending", since.Sub(began), again.Sub(began))
+	case r.Since < began || r.Since >= again:
+		t.Errorf("trust counts from %v after the first renewal, and that gave up after %v; want from its sending", r.Since.Sub(began), again.Sub(began))
+	}
+}
+
+// TestLateAnswer: a call returns its own answer, and none that came before the call unless the lease is lost.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	const trip, ttl = 400 * time.Millisecond, time.Minute
+	link := drivertest.NewLink(t, server(t).Addr)
+	d := openThrough(t, link, &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
+	l, h := granted(t, d.client, "late answer", ttl)
+	renew := func(limit time.Duration) (driver.Renewal, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		return d.wire.Renew(ctx, l, ttl)
+	}
+	late := func() *renewal { // is the answer to a call that has given up
+		t.Helper()
+		before := h.last.Load()
+		if r, err := renew(trip / 4); err == nil {
+			t.Fatalf("Renew = %+v in less than a round trip", r)
+		}
+		if !eventually(patience, func() bool { return h.last.Load() != before }) {
+			t.Fatal("the renewal does not go on")
+		}
+		return h.last.Load()
+	}
+	link.Slow(trip / 2)
+	d.wire.pool.drop(driver.Now())
+	late()
+	began := driver.Now()
+	if r, err := renew(patience); err != nil || r.Since < began {
+		t.Errorf("Renew = %v, from %v after the call; want its own answer", err, r.Since.Sub(began))
+	}
+	if r := late(); r.Heard < r.Since.Add(trip) {
+		t.Errorf("an answer was heard %v after its request; a round trip takes %v", r.Heard.Sub(r.Since), trip)
+	}
+	if r, err := renew(trip / 4); err == nil {
+		t.Errorf("Renew without an answer = %+v", r)
+	}
+	if _, err := open(t, server(t).URL("pawl"), wide).wire.End(t.Context(), l, driver.End{}); err != nil {
+		t.Fatal(err)
+	}
+	lost := func() bool { r := h.last.Load(); return errors.Is(r.err, driver.ErrLost) }
+	if _, err := renew(trip / 4); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Renew = %v in less than a round trip", err)
+	}
+	if !eventually(patience/3, lost) {
+		t.Error("nobody hears that the lease is lost")
+	}
+	if _, err := renew(trip / 4); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew after a late loss = %v; want ErrLost", err)
 	}
 }
 

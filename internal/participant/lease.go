@@ -3,6 +3,7 @@
 package participant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -138,7 +139,7 @@ func (l *Lease) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, err
 	}
 	r, err := l.p.store.Renew(ctx, l.ref, ttl)
-	heard := driver.Now()
+	heard := cmp.Or(r.Heard, driver.Now())
 	if err != nil {
 		return 0, l.notRenewed(err, r.Clock)
 	}

@@ -3,6 +3,8 @@
 package participant
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -69,5 +71,35 @@ func TestSaw(t *testing.T) {
 	}
 	if fast < 50*time.Millisecond {
 		t.Errorf("of 150 ms that a fast clock has gained, %v were seen", fast)
+	}
+}
+
+// early is a store whose renewals return an answer that came earlier.
+type early struct {
+	*script
+	answer driver.Renewal
+}
+
+func (e *early) Renew(context.Context, driver.Ref, time.Duration) (driver.Renewal, error) {
+	return e.answer, nil
+}
+
+// TestEarlierAnswer: a term begins when the answer came, not when Renew returned it.
+func TestEarlierAnswer(t *testing.T) {
+	const ttl, ago, step = 10 * time.Second, 5 * time.Second, 6 * time.Second
+	now, at := driver.Now(), 1000*time.Hour
+	came := now.Add(-ago)
+	s := &early{&script{ask: func(*driver.Request) (driver.Answer, error) { return driver.Answer{Granted: true}, nil }}, driver.Renewal{Since: came, Heard: came, Clock: driver.Clock{Sent: came, At: at}}}
+	p := New(s, Options{})
+	g, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Renew(t.Context(), ttl); err != nil {
+		t.Fatal(err)
+	}
+	p.saw(driver.Clock{Sent: now, At: at + ago + step}, now)
+	if err := g.over(); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("the server's clock was set forward by more than was left of the term: the lease has ended with %v", err)
 	}
 }
