@@ -136,7 +136,10 @@ func (l *lease) failed(ctx context.Context, c *claim, f *failure) *failure {
 	case f.kind == silent || f.kind == final:
 		f.ends = ends
 	case l.waits && l.req.Shared: // a reader stays a listener; otherwise writers would hand the name over among themselves
-		_, _ = l.enqueue()
+		if answers, err := l.enqueue(); err == nil && f.kind == held { // else it asks again anyway
+			t := l.has.turn
+			l.d.background(func() { t.read(answers) })
+		}
 	}
 	return f
 }

@@ -157,3 +157,38 @@ func TestLossBehindAWish(t *testing.T) {
 		}
 	})
 }
+
+// TestOvertakenReader: a lease overtakes a reader that has looked, and ends before the reader listens again.
+func TestOvertakenReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		h := try(t, start(t, all, nil))
+		got := acquire(t.Context(), start(t, all, nil), reader())
+		time.Sleep(300 * time.Millisecond)
+		for _, m := range all {
+			m.set(func(op string) fault {
+				switch op {
+				case "propose":
+					return fault{before: 50 * time.Millisecond}
+				case "enqueue":
+					return fault{before: 5 * time.Millisecond}
+				}
+				return fault{}
+			})
+		}
+		h.Release(t.Context()) // the reader looks, and proposes
+		time.Sleep(20 * time.Millisecond)
+		others(all, "other")
+		time.Sleep(36500 * time.Microsecond)
+		for _, m := range all {
+			_, _, _ = m.End(t.Context(), nodewire.Ending{Name: name, Lease: "other", Held: true})
+			m.set(nil)
+		}
+		ended := driver.Now()
+		g := <-got
+		if took := driver.Now().Sub(ended); took > 100*time.Millisecond {
+			t.Errorf("the reader gets the free name after %v", took)
+		}
+		g.Release(t.Context())
+	})
+}

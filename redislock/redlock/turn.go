@@ -162,6 +162,24 @@ func (t *turn) won() (token uint64, since driver.Instant, ok bool) {
 	return t.token, t.since, t.votes.n >= t.l.d.quorum
 }
 
+// read has the reader look if a quorum was free when the reader came to listen: these nodes have sent their messages, perhaps, and
+// send no more.
+func (t *turn) read(answers <-chan reading) {
+	d, free := t.l.d, 0
+	for i := 0; i < cap(answers) && free < d.quorum; i++ {
+		if a := <-answers; a.err == nil && waitOf(a.states[0], true) == 0 {
+			free++
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if free >= d.quorum && d.waiting[t.lease] == t {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.tell(max(d.pause(0, int(t.l.waiters.Load()), t.l.req.TTL), time.Millisecond))
+	}
+}
+
 // forget makes the client ignore further messages to this waiter.
 func (t *turn) forget() {
 	t.l.d.mu.Lock()
