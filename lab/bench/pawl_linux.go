@@ -37,7 +37,7 @@ func init() {
 			if err != nil {
 				return nil, err
 			}
-			return &half{participant.New(s, participant.Options{}), w}, nil
+			return &lineless{participant.New(s, participant.Options{}), w}, nil
 		}},
 		&contender{name: "pawl redlock", kind: ours, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
 			return client(redlock.Open(ctx, w.redlockURL(), &redlock.Options{Options: redislock.Options{Options: pawl.Options{TTL: w.TTL}}}))
@@ -81,13 +81,13 @@ func (p pawlClient) lock(ctx context.Context, name string) (func() error, uint64
 
 func (p pawlClient) close() { _ = p.c.Close() }
 
-// half is a client without its local line.
-type half struct {
+// lineless is a client without its local line.
+type lineless struct {
 	p *participant.Participant
 	w *world
 }
 
-func (h *half) lock(ctx context.Context, name string) (func() error, uint64, error) {
+func (h *lineless) lock(ctx context.Context, name string) (func() error, uint64, error) {
 	lease, err := h.p.Acquire(ctx, &driver.Request{Name: name, Lease: rand.Text(), TTL: h.w.TTL, Holder: &driver.Holder{Who: "bench"},
 		Renewed: true}) // nothing renews it: the bench releases it long before its TTL
 	if err != nil {
@@ -96,4 +96,4 @@ func (h *half) lock(ctx context.Context, name string) (func() error, uint64, err
 	return func() error { return lease.Release(context.Background()) }, lease.Token(), nil
 }
 
-func (h *half) close() { _ = h.p.Close() }
+func (h *lineless) close() { _ = h.p.Close() }

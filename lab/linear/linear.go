@@ -159,7 +159,9 @@ func (r *run) record(calls int, trouble func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for i := range max(1, calls/perName) {
-		kept := r.recalls && i%2 == 1 // breaking a kept lease can succeed after its holder has released it, so the names with kept leases have no breaks
+		// A break of a kept lease can succeed after its holder has released it. So workers break no
+		// leases on names with kept leases.
+		kept := r.recalls && i%2 == 1
 		r.names = append(r.names, &history{
 			name: fmt.Sprintf("linear-%d-%d", time.Now().UnixNano(), i), kinds: r.kinds(i), waited: i%8 >= 3, broken: i%3 > 0 && !kept, kept: kept, left: perName,
 		})

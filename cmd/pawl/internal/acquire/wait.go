@@ -23,7 +23,7 @@ func (s *Session) Acquire() (*pawl.Lease, error) {
 	defer s.waiting.Store(false)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if err := s.within(ctx); err != nil {
+	if err := s.checkNested(ctx); err != nil {
 		return nil, err
 	}
 	results := make(chan result, 1)
@@ -115,9 +115,9 @@ func (l *lookout) tell(n waiting.Notice) {
 	}
 }
 
-// within returns an error if the lock is held by a pawl run that has started this process: the wait would
+// checkNested returns an error if the lock is held by a pawl run that has started this process: the wait would
 // never end.
-func (s *Session) within(ctx context.Context) error {
+func (s *Session) checkNested(ctx context.Context) error {
 	if len(nested.Held()) == 0 {
 		return nil
 	}
@@ -151,16 +151,16 @@ func (s *Session) ask(ctx context.Context) (*pawl.Lease, error) {
 	}
 	for {
 		lease, err := s.Store.Acquire(ctx, s.Name, opts...)
-		if err != nil || s.whole(ctx, lease) {
+		if err != nil || s.longEnough(ctx, lease) {
 			return lease, err
 		}
 		_ = lease.Release(ctx) // it cannot be renewed: wait again, or learn why
 	}
 }
 
-// whole reports whether the lease lasts long enough to stop a command in order. A claim from a hand-off
-// may end within a second, so whole renews a short lease.
-func (s *Session) whole(ctx context.Context, lease *pawl.Lease) bool {
+// longEnough reports whether the lease lasts long enough to stop a command in order. A claim from a hand-off
+// may end within a second, so longEnough renews a short lease.
+func (s *Session) longEnough(ctx context.Context, lease *pawl.Lease) bool {
 	d := lease.Deadline()
 	return d.IsZero() || time.Until(d) > s.TTL/2 || lease.Extend(ctx, s.TTL) == nil
 }

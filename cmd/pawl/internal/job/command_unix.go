@@ -64,7 +64,7 @@ func (w *watch) start(path string, words []string) bool {
 	w.group = pid
 	w.say("started %d", pid)
 	for _, fd := range w.files {
-		syscall.CloseOnExec(fd) // so that shed does not close it
+		syscall.CloseOnExec(fd) // so that closeInherited does not close it
 	}
 	return true
 }

@@ -38,10 +38,10 @@ func duplicate(fd int) (n int, err error) {
 	return 0, fmt.Errorf("file descriptor %d: %w", fd, err)
 }
 
-// shed makes the guard give up everything that it has inherited from the caller, except
+// closeInherited makes the guard give up everything that it has inherited from the caller, except
 // the files that are the lock. It must not keep the caller's pipes open or its file systems
 // busy.
-func (w *watch) shed() {
+func (w *watch) closeInherited() {
 	for _, fd := range w.files {
 		syscall.CloseOnExec(fd)
 	}

@@ -39,7 +39,7 @@ type guard struct {
 
 // startGuard starts the guard process, which starts the command. The guard inherits the
 // command's environment and files, and closes the files when the command has started (see
-// shed).
+// closeInherited).
 func (j *Job) startGuard() error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -106,16 +106,16 @@ func (j *Job) wait() {
 		default:
 			close(j.guard.gone)
 			<-j.guard.told
-			j.bereaved()
+			j.guardLost()
 			return
 		}
 	}
 }
 
-// bereaved ends the job if the guard has ended without being told to. Without a guard nobody
+// guardLost ends the job if the guard has ended without being told to. Without a guard nobody
 // would end the command if this process were killed, and nobody learns how the command ends.
 // The guard may have started the command without telling us.
-func (j *Job) bereaved() {
+func (j *Job) guardLost() {
 	if j.isClosed() {
 		return
 	}

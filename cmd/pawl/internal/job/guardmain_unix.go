@@ -48,13 +48,13 @@ func guardMain(args []string) int {
 		return 2
 	}
 	setName("pawl-guard")
-	keepOff()
+	catchSignals()
 	adoptOrphans()
 	w.root = os.Getpid()
 	if !w.start(args[1], args[2:]) {
 		return 0
 	}
-	w.shed()
+	w.closeInherited()
 	go w.reap()
 	w.run()
 	return 0
@@ -79,10 +79,10 @@ func newWatch(text string) (*watch, error) {
 	return w, nil
 }
 
-// keepOff makes the guard survive signals that people send to every pawl process: the wrapper
+// catchSignals makes the guard survive signals that people send to every pawl process: the wrapper
 // ends the guard. It catches the signals instead of ignoring them, because the command would
 // inherit ignored signals. Signals that the caller ignores stay ignored in the command.
-func keepOff() {
+func catchSignals() {
 	caught := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM} {
 		if !signal.Ignored(s) {

@@ -130,14 +130,14 @@ func tellLease(a *cli.App, s *acquire.Session, lease *pawl.Lease) error {
 	if err := s.Pending(); err != nil {
 		return err
 	}
-	return a.Print(leaseJSON{report.Schema, s.Store.URL.String(), s.Name, lease.ID(), uint64(lease.Token()), whole(lease.Deadline())}, func(w io.Writer) error {
+	return a.Print(leaseJSON{report.Schema, s.Store.URL.String(), s.Name, lease.ID(), uint64(lease.Token()), wholeSecond(lease.Deadline())}, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, lease.ID(), lease.Token())
 		return err
 	})
 }
 
-// whole returns the last whole second that is not after t.
-func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+// wholeSecond returns the last whole second that is not after t.
+func wholeSecond(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // outlives returns an error if leases of the store end with the process that acquired them.
 func outlives(s *stores.Store) error {

@@ -175,7 +175,7 @@ func (r *adoption) renew(ctx context.Context, s *stores.Store, g *participant.Ad
 	if err != nil {
 		return err
 	}
-	until := whole(time.Now().Add(since.Add(r.ttl - driver.Drift(r.ttl)).Sub(driver.Now())))
+	until := wholeSecond(time.Now().Add(since.Add(r.ttl - driver.Drift(r.ttl)).Sub(driver.Now())))
 	return r.done(s, g, until, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, until.Format(time.RFC3339))
 		return err

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guest that has never heard of pawl: it takes the same locks with redis-py's or kazoo's Lock.
+"""A guest that does not know pawl: it takes the same locks with the Lock of redis-py or kazoo.
 
-It writes a diary as the workers do; see package worker. Its tokens are 0: it has none. It believes in
-its lock as far as its library can: with Redis for nine tenths of the time to live from before the
-request, with ZooKeeper while the session is connected.
+It writes a diary in the format of command worker. It has no tokens, and writes 0 instead. It believes in its
+lock as far as its library allows: with Redis for nine tenths of the TTL, from before the request; with
+ZooKeeper while the session is connected.
 """
 import argparse
 import os
