@@ -5,6 +5,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -137,7 +138,12 @@ func ref(t testing.TB, c *client, name string) driver.Ref {
 // open returns a participant that is closed when the test ends.
 func open(t testing.TB, url string, opts *Options) *client {
 	t.Helper()
-	d, err := NewStore(context.Background(), url, opts)
+	o := Options{ConnectTimeout: patience} // for a slow machine
+	if opts != nil {
+		o = *opts
+		o.ConnectTimeout = cmp.Or(o.ConnectTimeout, patience)
+	}
+	d, err := NewStore(context.Background(), url, &o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func TestFailover(t *testing.T) {
 		}
 	}
 	g.master.kill()
-	if !eventually(8*time.Second, func() bool { _, err := a.Inspect(t.Context(), "kept"); return err == nil }) {
+	if !eventually(patience, func() bool { _, err := a.Inspect(t.Context(), "kept"); return err == nil }) {
 		t.Fatal("the sentinels do not find a new master")
 	}
 	if _, err := lost.Renew(t.Context(), opts.TTL); !errors.Is(err, driver.ErrLost) {

@@ -107,7 +107,7 @@ func TestRedlockServersDie(t *testing.T) {
 // who is told for how long, once.
 func TestRedlockJustStarted(t *testing.T) {
 	w := newWorld(t)
-	store, _ := startRedlock(t, 5*time.Second)
+	store, _ := startRedlock(t, 15*time.Second)
 	p := w.pawl("run", "-s", store, "--ttl", "5s", "-n", "deploy", "true")
 	p.end(exit.Unavailable)
 	if got := p.stderr(); !strings.Contains(got, "grants nothing for ") || !strings.Contains(got, "pawl bless") {

@@ -170,8 +170,10 @@ func TestIgnoredSignals(t *testing.T) {
 	for _, signals := range []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "HUP INT TSTP TTIN TTOU"} {
 		t.Run(signals, func(t *testing.T) {
 			w := newWorld(t)
-			all := `(trap '' ` + signals + `; ` + script + `; $P run x ` + script + `); ` + script + `; $P run x ` + script
-			p, s := w.sh(all), w.terminal("/bin/sh", "-c", all)
+			all := func(name string) string {
+				return `(trap '' ` + signals + `; ` + script + `; $P run ` + name + ` ` + script + `); ` + script + `; $P run ` + name + `2 ` + script
+			}
+			p, s := w.sh(all("x")), w.terminal("/bin/sh", "-c", all("y"))
 			p.end(0)
 			s.end("0")
 			for where, text := range map[string]func() string{"without a terminal": p.stdout, "in a terminal": s.text} {
