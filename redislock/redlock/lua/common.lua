@@ -36,8 +36,6 @@ end
 -- a failed attempt has left it. standing returns the token and its lease; then the largest
 -- tokens that stand, of any lease and of a writer; then what these two were before the lease
 -- stored its token. All but the lease are strings of digits.
--- It reads no record without a kind. Earlier versions wrote such records ('TOKEN LEASE', for a
--- reader 'TOKEN LEASE WRITER'). No ending takes them back.
 local function standing(record)
   local token, lease, kind, before, writer = string.match(record or '', '^(%d+) (%S+) (%a) (%d+) (%d+)$')
   if not token then return '0', '', '0', '0', '0', '0' end
