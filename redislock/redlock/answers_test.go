@@ -88,7 +88,6 @@ func draw(r *rand.Rand, seed, i uint64) asked {
 	const leases = 3
 	readers := int(seed % 3) // the first of them
 	lease := func() string { return fmt.Sprint("lease", r.IntN(leases)) }
-	writer := func() string { return fmt.Sprint("lease", readers+r.IntN(leases-readers)) }
 	long := func() time.Duration { return time.Duration(1+r.IntN(60)) * time.Second }
 	switch n := r.IntN(20); {
 	case n < 11:
@@ -103,7 +102,8 @@ func draw(r *rand.Rand, seed, i uint64) asked {
 		}
 		return asked{Want: w}
 	case n < 14:
-		return asked{Enqueue: &nodewire.Place{Name: name, Lease: writer(), Place: r.Uint64N(3), For: time.Duration(r.IntN(2)) * long(), Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}}
+		of := r.IntN(leases)
+		return asked{Enqueue: &nodewire.Place{Name: name, Shared: of < readers, Lease: fmt.Sprint("lease", of), Place: r.Uint64N(3), For: time.Duration(r.IntN(2)) * long(), Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}}
 	case n < 16:
 		e := &nodewire.Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {

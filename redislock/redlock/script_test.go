@@ -57,7 +57,6 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 	const leases = 4
 	readers := []int{0, 2, 3}[seed/3%3] // the first of them
 	lease := func() string { return fmt.Sprint("lease", r.IntN(leases)) }
-	writer := func() string { return fmt.Sprint("lease", readers+r.IntN(leases-readers)) }
 	var trace []string
 	same := func(op string, want, got any) {
 		t.Helper()
@@ -90,7 +89,8 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 			}
 			same(fmt.Sprintf("%+v", w), seen(want, time.Minute), seen(got, time.Minute))
 		case r.IntN(2) == 0:
-			p := nodewire.Place{Name: name, Lease: writer(), Place: r.Uint64N(4), For: time.Duration(r.IntN(3)) * time.Minute, Token: 1 + r.Uint64N(6), Seq: r.IntN(9), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
+			of := r.IntN(leases)
+			p := nodewire.Place{Name: name, Shared: of < readers, Lease: fmt.Sprint("lease", of), Place: r.Uint64N(4), For: time.Duration(r.IntN(3)) * time.Minute, Token: 1 + r.Uint64N(6), Seq: r.IntN(9), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
 			want, _ := model.Enqueue(ctx, p)
 			got, err := real.Enqueue(ctx, p)
 			if err != nil {
@@ -116,6 +116,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 		}
 		for i := range names {
 			same("read", seen(want[i], time.Minute), seen(got[i], time.Minute))
+			same("waiters", want[i].Waiters, got[i].Waiters)
 		}
 	}
 	want, _ := model.List(ctx, "")
