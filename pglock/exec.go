@@ -90,7 +90,7 @@ type question struct {
 // ask sends a question, unless its caller leaves first, and waits for the answer. If the other side had closed an
 // idle connection before the question arrived, ask sends the question again.
 func (s *store) ask(ctx context.Context, q *question) error {
-	for begun := false; ; begun = true {
+	for sent := 0; ; sent++ {
 		c, err := s.pool.get(ctx)
 		if err != nil {
 			if s.ctx.Err() == nil && ctx.Err() != nil {
@@ -98,7 +98,7 @@ func (s *store) ask(ctx context.Context, q *question) error {
 			}
 			return err
 		}
-		if !begun && q.settled.Swap(true) {
+		if sent == 0 && q.settled.Swap(true) {
 			s.pool.put(c, true)
 			return nil
 		}
@@ -108,7 +108,8 @@ func (s *store) ask(ctx context.Context, q *question) error {
 		if err == nil {
 			s.pool.took.Store(int64(driver.Now().Sub(q.sent)))
 		}
-		again := err != nil && c.put != 0 && c.IsClosed() && notSent(err)
+		// Each idle connection may have been closed, also one that was not used yet.
+		again := err != nil && sent < cap(s.pool.slots) && c.IsClosed() && notSent(err)
 		s.pool.put(c, !c.IsClosed()) // from here on another goroutine may use c
 		if err == nil {
 			return nil

@@ -7,6 +7,7 @@ package pglock
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -98,6 +100,47 @@ func awaitEnd(t *testing.T, idle []*conn) {
 		if !eventually(patience, func() bool { something, _ := peek(c.Conn()); return something }) {
 			t.Error("an idle connection stays open")
 		}
+	}
+}
+
+// hooked is a connection that calls before once, before it sends.
+type hooked struct {
+	*net.TCPConn
+	before func()
+}
+
+func (h *hooked) Write(b []byte) (int, error) {
+	if f := h.before; f != nil {
+		h.before = nil
+		f()
+	}
+	return h.TCPConn.Write(b)
+}
+
+// TestIdleNeverUsed: the server ends a connection between the look at it and the sending. The request before had left
+// while it was made, so this one is its first.
+func TestIdleNeverUsed(t *testing.T) {
+	t.Parallel()
+	d := open(t, server(t).URL("pawl"), wide)
+	d.listening(t)
+	pool := d.wire.pool
+	pool.drop(driver.Now())
+	pool.config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &hooked{TCPConn: c.(*net.TCPConn)}, nil
+	}
+	pool.dials <- struct{}{}
+	if err := pool.connect(); err != nil {
+		t.Fatal(err)
+	}
+	c := pool.idle[0]
+	tell(t, c.PgConn, "SET idle_session_timeout = '2s'")
+	c.Conn().(*hooked).before = func() { awaitEnd(t, []*conn{c}) }
+	if _, err := d.Inspect(t.Context(), "new idle closed"); err != nil {
+		t.Errorf("Inspect = %v", err)
 	}
 }
 

@@ -21,12 +21,12 @@ type renewing struct {
 const leastFlight = time.Second
 
 // answerTime returns how long a renewal for ttl waits for its answer after it was sent. A later answer is of no
-// use.
+// use, or the connection is dead and others wait for it.
 func (s *store) answerTime(ttl time.Duration) time.Duration {
 	if ttl < leastFlight {
 		return requestTimeout
 	}
-	return max(ttl/3, s.pool.grace())
+	return max(min(ttl/3, 2*requestTimeout), s.pool.grace())
 }
 
 // renewal is the answer to a renewal for ttl.

@@ -7,6 +7,7 @@ package pglock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -137,6 +138,39 @@ func TestLateAnswer(t *testing.T) {
 	}
 	if _, err := renew(trip / 4); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Renew after a late loss = %v; want ErrLost", err)
+	}
+}
+
+// TestDeadConnections: renewals of long leases on connections that a firewall has forgotten keep no connection from
+// other requests for long.
+func TestDeadConnections(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Hour
+	link := drivertest.NewLink(t, server(t).Addr)
+	d := openThrough(t, link, &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
+	pool := d.wire.pool
+	leases, idle := make([]driver.Ref, cap(pool.slots)), make([]*conn, cap(pool.slots))
+	for i := range idle {
+		leases[i], _ = granted(t, d.client, fmt.Sprint("dead connections ", i), ttl)
+	}
+	for i := range idle {
+		var err error
+		if idle[i], err = pool.get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range idle {
+		pool.put(c, true)
+	}
+	link.Set(drivertest.Forgotten)
+	for i, l := range leases {
+		go d.wire.renew(t.Context(), renewing{l, ttl}) // each in a call of its own
+		if !eventually(patience, func() bool { return len(pool.slots) > i }) {
+			t.Fatal("a renewal is not sent")
+		}
+	}
+	if !eventually(patience, func() bool { _, err := d.Inspect(t.Context(), "dead connections"); return err == nil }) {
+		t.Error("others get no connection")
 	}
 }
 
