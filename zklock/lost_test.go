@@ -490,7 +490,10 @@ func TestWatchedAgain(t *testing.T) {
 	g := take(t, d, request("watched-again", time.Minute))
 	lost := make(chan error, 1)
 	g.OnLost(func(err error) { lost <- err })
-	path := d.wire.dir("watched-again") + "/" + g.n.name
+	path := g.n.path()
+	if !eventually(patience, func() bool { return get(g.n.s, &g.n.link) != nil }) {
+		t.Fatal("the node is not watched")
+	}
 	g.n.s.event(zk.Event{Type: zk.EventNodeChildrenChanged, Path: path})
 	if err := g.n.s.conn.Delete(path, -1); err != nil {
 		t.Fatal(err)
