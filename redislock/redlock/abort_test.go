@@ -80,7 +80,8 @@ func TestAbortInTheWrongDirection(t *testing.T) {
 // TestAbortAfterOneOpened: one node is open for the new set. The old nodes are opened only when that has been told.
 func TestAbortAfterOneOpened(t *testing.T) {
 	t.Parallel()
-	for _, dies := range []int{-1, 2, 3} {
+	const duringTheWait = 4
+	for _, dies := range []int{-1, 2, 3, duringTheWait} {
 		t.Run(fmt.Sprint("dies ", dies), func(t *testing.T) {
 			t.Parallel()
 			r := startRecorded(t)
@@ -94,9 +95,11 @@ func TestAbortAfterOneOpened(t *testing.T) {
 				r.fleet[2].kill()
 			case 3:
 				change.killed = func() bool { r.fleet[3].kill(); return false }
+			case duringTheWait:
+				change.Say = func(string) { r.fleet[3].kill() }
 			}
 			err := change.Abort(t.Context())
-			if dies != 3 {
+			if dies < 3 {
 				if e := r.now(3); err != nil || e.gen != 3 || !e.set.equal(r.abc.set) {
 					t.Errorf("Abort = %v, and the fourth node has recorded %q; want it to serve what it was before", err, e.raw)
 				}
@@ -110,7 +113,7 @@ func TestAbortAfterOneOpened(t *testing.T) {
 					t.Errorf("node %d has recorded %q; want it closed", i, e.raw)
 				}
 			}
-			change.killed = nil
+			change.killed, change.Say = nil, nil
 			r.fleet[3].restart()
 			if err := change.Abort(t.Context()); err != nil {
 				t.Errorf("Abort, once all nodes answer: %v", err)

@@ -73,11 +73,8 @@ func (c *change) closeBack(ctx context.Context, latest entry) error {
 	if err := c.another(ours); err != nil {
 		return err
 	}
-	for _, a := range ahead {
-		if before[a] == "" && !c.Force {
-			return fmt.Errorf("%w: %s serves the new set, and has to know that the change is taken back: run it again. If it will not come back, and nobody else is changing the nodes: --force",
-				driver.ErrUnavailable, a)
-		}
+	if err := c.told(ahead, before); err != nil {
+		return err
 	}
 	if told := unchanged(c.to, before, before); told < need && !c.Force {
 		return fmt.Errorf("%w: %d of the new nodes have to know that the change is taken back, and %d do: %s; run it again. If these nodes will not come back, and nobody else is changing the nodes: --force",
@@ -86,8 +83,23 @@ func (c *change) closeBack(ctx context.Context, latest entry) error {
 	if err := c.wait(ctx, "closed "+strings.Join(c.now.addrs, ", ")); err != nil {
 		return err
 	}
-	if unchanged(c.to, before, c.mark(ctx, back, over)) < need && !c.Force {
+	after := c.mark(ctx, back, over)
+	if err := c.told(ahead, after); err != nil {
+		return err
+	}
+	if unchanged(c.to, before, after) < need && !c.Force {
 		return fmt.Errorf("%w: too few of the new nodes have stayed closed: %s; run it again", driver.ErrUnavailable, c.unheard(c.to))
+	}
+	return nil
+}
+
+// told returns an error unless the nodes that were open for the new set have marks.
+func (c *change) told(ahead []string, marks map[string]string) error {
+	for _, a := range ahead {
+		if marks[a] == "" && !c.Force {
+			return fmt.Errorf("%w: %s serves the new set, and has to know that the change is taken back: run it again. If it will not come back, and nobody else is changing the nodes: --force",
+				driver.ErrUnavailable, a)
+		}
 	}
 	return nil
 }
