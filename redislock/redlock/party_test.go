@@ -21,6 +21,7 @@ type grant struct {
 // party is the client half of a store. Tests call its methods as those of the store.
 type party struct {
 	*participant.Participant
+	begin   sync.Once
 	handles sync.Map // by lease
 }
 
@@ -28,11 +29,9 @@ type party struct {
 var parties sync.Map
 
 func (d *store) party() *party {
-	p := new(party)
-	if known, ok := parties.LoadOrStore(d, p); ok {
-		return known.(*party)
-	}
-	p.Participant = participant.New(recorder{d, p}, participant.Options{})
+	known, _ := parties.LoadOrStore(d, new(party))
+	p := known.(*party)
+	p.begin.Do(func() { p.Participant = participant.New(recorder{d, p}, participant.Options{}) })
 	return p
 }
 
