@@ -207,7 +207,7 @@ func (l *lease) placed(ctx context.Context, rev int64) error {
 // TTL is certain, claim renews first.
 func (l *lease) claim(ctx context.Context, req *driver.Request, seen *looked) (driver.Answer, error) {
 	if !l.backing.proven(seen.term) || driver.Now().Sub(l.backing.since) >= l.ttl/2 {
-		rctx, cancel := l.s.within(ctx, l.backing.time()) // verify bounds each of its requests
+		rctx, cancel := l.s.within(ctx, min(l.backing.time(), 2*requestTimeout)) // a keepalive and a read
 		defer cancel()
 		if err := l.verify(rctx, l.backing); lostBy(err) != nil {
 			return driver.Answer{}, errGone

@@ -140,7 +140,8 @@ func (l *lease) proveInTime(ctx context.Context, b *backing) (*proof, error) {
 	return l.prove(ctx)
 }
 
-// inTime limits a request of a renewal to a third of the TTL. A later answer is of no use.
+// inTime limits a request of a renewal to a third of the TTL: a later answer is of no use. If the TTL is long, the
+// connection may be dead.
 func (s *store) inTime(ctx context.Context, b *backing) (context.Context, context.CancelFunc) {
-	return s.within(ctx, b.time()/3)
+	return s.within(ctx, min(b.time()/3, 2*requestTimeout))
 }

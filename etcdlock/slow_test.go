@@ -45,6 +45,28 @@ func TestLateProofOfALongLease(t *testing.T) {
 	release(t, g)
 }
 
+// A grant fails soon if the cluster does not confirm it, however long its TTL is.
+func TestGrantWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Hour
+	d, req := openStore(t, startServer(t).url()), requestFor("deploy", ttl)
+	g := take(t, d, req)
+	g.backing.since = g.backing.since.Add(-ttl / 2)
+	for range cap(d.streams) { // as keepalives without an answer, from a member that still answers pings
+		d.streams <- struct{}{}
+	}
+	done := make(chan error, 1)
+	go func() { _, err := g.claim(t.Context(), req, &looked{term: g.backing.term + 1}); done <- err }()
+	select {
+	case err := <-done:
+		if err == nil || !driver.FailureOf(err).Maybe {
+			t.Errorf("without an answer the grant is %v; want a failure that is uncertain", err)
+		}
+	case <-time.After(patience):
+		t.Errorf("a grant waits for its confirmation for %v", patience)
+	}
+}
+
 // slowStore opens a participant on a link over which a round trip takes so long.
 func slowStore(t *testing.T, trip time.Duration) *half {
 	t.Helper()
