@@ -57,7 +57,7 @@ func (c *change) underWay(store string) (busy bool) {
 // the new set can open, and every node that is open for the new set. If such a node stayed open, a client that reaches no
 // other node would tell nodes that lose their data to serve the new set.
 func (c *change) closeBack(ctx context.Context, latest entry) error {
-	back, need := c.now.set, len(c.to)-c.quor[1]+1
+	back := c.now.set
 	if latest.gen > c.now.gen && c.opened(latest) >= latest.set.quorum {
 		return errors.New("the new nodes are open already: to go back, change from the new ones to the old")
 	}
@@ -67,39 +67,38 @@ func (c *change) closeBack(ctx context.Context, latest entry) error {
 		return err
 	}
 	over := func(e entry) bool {
-		return e.state == isOpen && e.gen <= latest.gen || e.state == isClosed && e.gen <= c.now.gen && !e.next.equal(back)
+		if e.state == isOpen {
+			return e.gen <= latest.gen
+		}
+		return !e.next.equal(back) && (e.gen < c.now.gen || e.gen == c.now.gen && ours(e.next))
 	}
 	before := c.mark(ctx, back, over)
 	if err := c.another(ours); err != nil {
 		return err
 	}
-	if err := c.told(ahead, before); err != nil {
+	if err := c.told(ahead, before, before); err != nil {
 		return err
-	}
-	if told := unchanged(c.to, before, before); told < need && !c.Force {
-		return fmt.Errorf("%w: %d of the new nodes have to know that the change is taken back, and %d do: %s; run it again. If these nodes will not come back, and nobody else is changing the nodes: --force",
-			driver.ErrUnavailable, need, told, c.unheard(c.to))
 	}
 	if err := c.wait(ctx, "closed "+strings.Join(c.now.addrs, ", ")); err != nil {
 		return err
 	}
-	after := c.mark(ctx, back, over)
-	if err := c.told(ahead, after); err != nil {
-		return err
-	}
-	if unchanged(c.to, before, after) < need && !c.Force {
-		return fmt.Errorf("%w: too few of the new nodes have stayed closed: %s; run it again", driver.ErrUnavailable, c.unheard(c.to))
-	}
-	return nil
+	return c.told(ahead, before, c.mark(ctx, back, over))
 }
 
-// told returns an error unless the nodes that were open for the new set have marks.
-func (c *change) told(ahead []string, marks map[string]string) error {
+// told returns an error unless the nodes that were open for the new set have marks, and so many new nodes have the same mark before
+// and after that no quorum of them can open.
+func (c *change) told(ahead []string, before, after map[string]string) error {
+	if c.Force {
+		return nil
+	}
+	const force = "run it again. If a node will not come back, and nobody else is changing the nodes: --force"
 	for _, a := range ahead {
-		if marks[a] == "" && !c.Force {
-			return fmt.Errorf("%w: %s serves the new set, and has to know that the change is taken back: run it again. If it will not come back, and nobody else is changing the nodes: --force",
-				driver.ErrUnavailable, a)
+		if after[a] == "" {
+			return fmt.Errorf("%w: %s serves the new set, and has to know that the change is taken back: "+force, driver.ErrUnavailable, a)
 		}
+	}
+	if need, n := len(c.to)-c.quor[1]+1, unchanged(c.to, before, after); n < need {
+		return fmt.Errorf("%w: %d of the new nodes have to know that the change is taken back, and %d do: %s; "+force, driver.ErrUnavailable, need, n, c.unheard(c.to))
 	}
 	return nil
 }
