@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -45,8 +44,6 @@ func Agree(ctx context.Context, send Sender, layout *keys.Layout, epoch string, 
 		known, used, err = get(ctx, send, key)
 	}
 	switch {
-	case errors.Is(err, fs.ErrPermission) && layout.Pattern == "":
-		return nil // the user has the rights that earlier versions needed, and so cannot read the records
 	case err != nil:
 		return fmt.Errorf("which Pattern the store has is not known: %w", err)
 	case !used:
