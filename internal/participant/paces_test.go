@@ -120,6 +120,7 @@ func TestPauseAfterSending(t *testing.T) {
 				return driver.Answer{Free: time.Second, Session: 1}, nil
 			case 2:
 				p.standStill(2 * ttl)
+				time.Sleep(2 * tick) // the clock has seen the pause
 				return driver.Answer{}, &driver.Failure{Err: driver.ErrUnavailable, Silent: true}
 			}
 			return driver.Answer{Granted: true, Token: 7}, nil
