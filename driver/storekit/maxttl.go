@@ -17,10 +17,10 @@ type MaxTTL struct {
 	By  string        // the Signature of the holder that has set it
 }
 
-// Holder returns who has set m, or nil if unknown.
+// Holder returns the client that set m, or nil if it is unknown.
 func (m MaxTTL) Holder() *driver.Holder { return Signed(m.By) }
 
-// String returns the TTL and who has set it, for people.
+// String returns the TTL and the client that set it, as in "30s, set by root@host".
 func (m MaxTTL) String() string {
 	if h := m.Holder(); h != nil {
 		return fmt.Sprintf("%v, set by %v", m.TTL, h)

@@ -76,9 +76,9 @@ func (f *TLSFiles) Params() []Param {
 	return []Param{param("ca_file", &f.ca), param("cert_file", &f.cert), param("key_file", &f.key), param("server_name", &f.server)}
 }
 
-// Apply returns a copy of conf, which may be nil, changed as the parameters say: the
-// authority to trust instead of those of the system, the client's certificate,
-// and the name that the server's certificate must have.
+// Apply returns a copy of conf with the parameters in it. ca_file replaces the system's
+// authorities, cert_file and key_file are the client's certificate, and server_name is the
+// name that the server's certificate must have. conf may be nil.
 func (f *TLSFiles) Apply(conf *tls.Config) (*tls.Config, error) {
 	if conf == nil {
 		conf = &tls.Config{MinVersion: tls.VersionTLS12}

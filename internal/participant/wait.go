@@ -50,7 +50,7 @@ func (p *Participant) await(ctx context.Context, req *driver.Request, away *outa
 		f = &driver.Failure{Err: errAgain, Maybe: f.Maybe}
 	}
 	if ctx.Err() != nil && errors.Is(f.Err, context.Canceled) {
-		f.Err = ctx.Err() // the caller's, not that of the wait
+		f.Err = ctx.Err() // it may be DeadlineExceeded, where the context of the wait says Canceled
 	}
 	err := a.giveUp(*f)
 	if ctx.Err() != nil && err != errAgain {

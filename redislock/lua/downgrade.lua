@@ -5,7 +5,7 @@
 -- KEYS: as acquire, for one lock
 -- ARGV: client, kind, record, ttl ms, claim ms, channel, the shared lease, the exclusive lease,
 -- the beginning of the keys beside the lock
--- Returns {1, token, server time}; {0, who has broken the exclusive lease, or ''} if the exclusive
+-- Returns {1, token, server time}; {0, record of its break, or ''} if the exclusive
 -- lease does not hold the lock; {-2, remaining quarantine in ms}; or {-1}, {-3} or {-5, ttl}, as
 -- acquire does.
 

@@ -6,7 +6,7 @@
 -- ARGV: lease; ttl ms; '' if the lease is exclusive, else its attempt, or ? if that is not known; the key of
 -- the epoch; the beginning of the keys beside the lock. Those keys are in the same hash slot. They are not in
 -- KEYS, as they may already be at the other node while the slot moves.
--- Returns {1, ms that were left, server time}; {0, who has broken the lease, or '', server time}; {-5, ttl} if ttl is
+-- Returns {1, ms that were left, server time}; {0, record of its break, or '', server time}; {-5, ttl} if ttl is
 -- longer than MaxTTL; or {-1} if the store belongs to clients with another Pattern.
 
 local lock = KEYS[1]

@@ -43,7 +43,7 @@ type worker struct {
 	diary  *diary
 	client *pawl.Client
 	names  []string
-	space  string // prefix for names in the diary, of a client whose locks are not those of the others
+	space  string // prefix for names in the diary: a client with another prefix or pattern locks other keys
 	store  string
 	pawl   string // the command; if set, the worker opens no client
 	ttl    time.Duration

@@ -13,8 +13,8 @@
 local n = (#KEYS - 1) / 5
 local remember, news, held, channel = unpack(ARGV, 1, 4)
 
--- hand gives the lock of own, a lease that ends, to the first waiter of the queue. The effect is
--- that of a proposal of this waiter with the token next. record is the record of the floor. A
+-- hand gives the lock of own, a lease that ends, to the first waiter of the queue, as if this
+-- waiter had proposed the token next. record is the record of the floor. A
 -- waiter whose client is gone leaves the queue. own leaves it, too: a renewal may have given it
 -- the lock while it was in the queue. If the node may not grant the lock, the waiter keeps its place.
 local function hand(lock, listeners, wishes, floor, next, own, record, epoch)
