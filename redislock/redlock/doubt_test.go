@@ -90,6 +90,9 @@ func TestBrokenBeforeAskedAgain(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_ = operator.Break(ctx, name, req.Lease, &driver.Holder{Who: "operator"}, "it hangs")
+		for _, m := range all[1:] { // the node that knows of the break answers first
+			m.set(only("propose", fault{after: time.Millisecond}))
+		}
 		req.Handle = ans.Handle
 		if _, err = d.Ask(t.Context(), req); !driver.FailureOf(err).Ended || !driver.FailureOf(err).Maybe {
 			t.Errorf("Ask = %v; want that the lease was ended, and may be there", err)
