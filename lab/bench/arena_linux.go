@@ -18,22 +18,13 @@ import (
 // lock at a time. Instants are those of nano.
 type arena struct {
 	start, end atomic.Int64
-	inside     atomic.Int64      // how many participants hold the lock
-	token      atomic.Int64      // token of the last holder
-	proc       atomic.Int64      // process of the last holder, plus one
-	left       atomic.Int64      // when the last holder began to release
-	crossed    atomic.Int64      // grants to another process than the grant before
-	broken     atomic.Int64      // grants while another participant held the lock
-	over       atomic.Bool       // the cell is over, for run.watch
-	stale      atomic.Int64      // tokens that were not greater than the token before
-	owners     [512]atomic.Int64 // for many locks: process of the last holder, plus one
-}
-
-// meets is enter for one of many locks, which seat numbers. It only counts the crossings.
-func (a *arena) meets(proc, seat int) {
-	if a.owners[seat].Swap(int64(proc)+1) != int64(proc)+1 {
-		a.crossed.Add(1)
-	}
+	inside     atomic.Int64 // how many participants hold the lock
+	token      atomic.Int64 // token of the last holder
+	proc       atomic.Int64 // process of the last holder, plus one
+	left       atomic.Int64 // when the last holder began to release
+	crossed    atomic.Int64 // grants to another process than the grant before
+	broken     atomic.Int64 // grants while another participant held the lock
+	stale      atomic.Int64 // tokens that were not greater than the token before
 }
 
 // newArena makes an arena in a file. Other processes open the file with openArena.

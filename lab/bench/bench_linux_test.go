@@ -37,12 +37,7 @@ func TestEveryContenderIsKnown(t *testing.T) {
 			}
 		}
 	}
-	for _, a := range aims {
-		if !seen[a.workload] {
-			t.Errorf("the aim %q is of no workload", a.workload+": "+a.want)
-		}
-	}
-	if all, unknown := chosen("S2,S9/zk"); len(all) != 7 || unknown != "" {
+	if all, unknown := chosen("S2,S9/zk"); len(all) != 6 || unknown != "" {
 		t.Errorf("S2,S9/zk are %d workloads, %q", len(all), unknown)
 	}
 	if _, unknown := chosen("S1,S99"); unknown != "S99" {
@@ -71,8 +66,8 @@ func TestSmoke(t *testing.T) {
 			t.Errorf("%s: %v requests for acquire and release", c.contender, n)
 		}
 	}
-	if text := r.text(); !strings.Contains(text, "p50 ≤ 1.08 × the floor") || !strings.Contains(text, "S1/apart") {
-		t.Errorf("the report has no verdict:\n%s", r.text())
+	if text := r.text(); !strings.Contains(text, "/ best peer") || !strings.Contains(text, "redislock, 100 ms") {
+		t.Errorf("the report lacks a column or a peer:\n%s", text)
 	}
 }
 
@@ -92,16 +87,6 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestCrash: the waiter of a killed holder comes after the TTL.
-func TestCrash(t *testing.T) {
-	r := testRun(t)
-	r.world.TTL = crashTTL
-	r.workload = &workload{id: "T", special: (*run).crash}
-	if s := r.measure("pawl", 0); s.Error != "" || s.Times.quantile(0.5) < 0 {
-		t.Errorf("%+v", s)
-	}
-}
-
 // TestKept: a kept lease costs requests only when the other client wants the lock.
 func TestKept(t *testing.T) {
 	r := testRun(t)
@@ -113,10 +98,6 @@ func TestKept(t *testing.T) {
 		s := r.measure(c.contender, 0)
 		if n := perOp(s.Requests, s); s.Error != "" || s.Ops == 0 || n < c.least || n > c.most {
 			t.Errorf("%s: %v requests a lease in bursts of 20: %+v", c.contender, n, s)
-		}
-		r.workload = &workload{id: "T", special: (*run).first}
-		if s := r.measure(c.contender, 0); s.Error != "" || s.Ops == 0 || s.All < 2*s.Ops {
-			t.Errorf("%s: %+v", c.contender, s)
 		}
 	}
 }
@@ -160,7 +141,7 @@ func (f fake) close() {}
 
 func testRun(t *testing.T) *run {
 	t.Helper()
-	w, err := newWorld(oneRedis, 30*time.Second)
+	w, err := newWorld(oneRedis)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 )
 
@@ -17,8 +16,7 @@ type run struct {
 	world *world
 	dir   string // directory for files
 	cell  time.Duration
-	full  bool         // run S7 for as long as its aim says
-	watch func(*arena) // runs beside a cell; may be nil
+	full  bool // run S7 for two minutes
 }
 
 // measure runs a cell once. An error is in the sample.
@@ -44,11 +42,7 @@ func (r *run) loaded(contender, name string) (*sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	var watched sync.WaitGroup
-	defer func() { a.over.Store(true); watched.Wait(); a.close() }()
-	if r.watch != nil {
-		watched.Go(func() { r.watch(a) })
-	}
+	defer a.close()
 	var s *sample
 	err = r.costs(contender, &s, func() (*sample, error) {
 		if l.Procs > 1 {

@@ -17,20 +17,14 @@ var commands = map[string]func(dir string) []string{
 	"true":               func(string) []string { return []string{"true"} },
 	"flock x true":       func(dir string) []string { return []string{"flock", filepath.Join(dir, "x"), "true"} },
 	"pawl run x -- true": func(dir string) []string { return []string{filepath.Join(dir, "pawl"), "run", "x", "--", "true"} },
-	"pawl run, -tags noetcd": func(dir string) []string {
-		return []string{filepath.Join(dir, "pawl-noetcd"), "run", "x", "--", "true"}
-	},
 }
-
-// tags has the build tags of the contenders that are pawl.
-var tags = map[string]string{"pawl run x -- true": "", "pawl run, -tags noetcd": "noetcd"}
 
 // command runs a program again and again, on all processors.
 func (r *run) command(contender, _ string) (*sample, error) {
 	words := commands[contender](r.dir)
 	s := &sample{Extra: map[string]float64{}}
-	if tags, ok := tags[contender]; ok {
-		size, err := buildPawl(words[0], tags)
+	if kindOf(contender) == ours {
+		size, err := buildPawl(words[0])
 		if err != nil {
 			return nil, err
 		}
@@ -58,10 +52,10 @@ func (r *run) command(contender, _ string) (*sample, error) {
 }
 
 // buildPawl builds the command unless file exists, and returns its size.
-func buildPawl(file, tags string) (size int64, err error) {
+func buildPawl(file string) (size int64, err error) {
 	info, err := os.Stat(file)
 	if err != nil {
-		cmd := exec.Command("go", "build", "-tags", tags, "-o", file, "github.com/pawl-go/pawl/cmd/pawl")
+		cmd := exec.Command("go", "build", "-o", file, "github.com/pawl-go/pawl/cmd/pawl")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as in the README
 		out, err := cmd.CombinedOutput()
 		if err != nil {

@@ -31,7 +31,7 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 
 func dialZK(ctx context.Context, w *world) (*zk.Conn, error) {
-	conn, events, err := zk.Connect([]string{w.ZK}, w.TTL, zk.WithLogger(quiet{}))
+	conn, events, err := zk.Connect([]string{w.ZK}, leaseTTL, zk.WithLogger(quiet{}))
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func openRawEtcd(ctx context.Context, w *world, _ seat) (locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	grant, err := c.Grant(ctx, int64(w.TTL.Seconds()))
+	grant, err := c.Grant(ctx, int64(leaseTTL.Seconds()))
 	if err != nil {
 		_ = c.Close()
 		return nil, err
@@ -150,7 +150,7 @@ type etcdMutex struct {
 
 func openEtcdMutex(_ context.Context, w *world, _ seat) (locker, error) {
 	c, err := dialEtcd(w)
-	return &etcdMutex{c: c, ttl: int(w.TTL.Seconds())}, err
+	return &etcdMutex{c: c, ttl: int(leaseTTL.Seconds())}, err
 }
 
 func (l *etcdMutex) session() (*concurrency.Session, error) {

@@ -11,17 +11,15 @@ import (
 )
 
 // load is the work of the participants of one process in a cell: each acquires the lock,
-// holds it for Hold, releases it, rests for Rest, and repeats that until the cell is over.
+// holds it for Hold, releases it, and repeats that until the cell is over.
 type load struct {
 	Contender string
 	Proc      int           // number of the process, from 0
 	Procs     int           // number of processes
 	Seats     int           // goroutines of this process
 	Own       bool          // each goroutine of the process has its own lock
-	Meet      bool          // with Own: goroutine i of each process uses the same lock
 	Apart     bool          // each goroutine has its own client, as if it were another program
 	Hold      time.Duration // how long to hold the lock
-	Rest      time.Duration // how long to rest after each release
 	Name      string        // name of the lock, or prefix of the names
 	Measure   measure
 }
@@ -32,8 +30,7 @@ type measure string
 const (
 	pair    measure = "acquire and release"
 	waiting measure = "acquire"
-	// Only hand-offs to another process count if each client has one waiter. Clients with many
-	// waiters have no local line, so there every hand-off goes through the store and counts.
+	// Only hand-offs to another process count.
 	handOff measure = "release to the next holder"
 )
 
@@ -109,10 +106,7 @@ func (s *seated) work(ctx context.Context, a *arena, i int) *sample {
 	p := new(sample)
 	defer p.Times.pack()
 	l, name := s.lockers[i%len(s.lockers)], s.Name
-	switch {
-	case s.Meet:
-		name += "-" + strconv.Itoa(i)
-	case s.Own:
+	if s.Own {
 		name += "-" + strconv.Itoa(s.Proc) + "-" + strconv.Itoa(i)
 	}
 	start, end := a.start.Load(), a.end.Load()
@@ -137,10 +131,7 @@ func (s *seated) work(ctx context.Context, a *arena, i int) *sample {
 				p.Error = "a token did not grow"
 			}
 			last = token
-			if s.Meet {
-				a.meets(s.Proc, i)
-			}
-		} else if before, left := a.enter(s.Proc, token, got >= end); counts && s.Measure == handOff && left >= start && (!s.Apart || before != int64(s.Proc)+1) {
+		} else if before, left := a.enter(s.Proc, token, got >= end); counts && s.Measure == handOff && left >= start && before != int64(s.Proc)+1 {
 			p.Times.add(got - left)
 		}
 		if s.Hold > 0 {
@@ -162,9 +153,6 @@ func (s *seated) work(ctx context.Context, a *arena, i int) *sample {
 			case waiting:
 				p.Times.add(got - asked)
 			}
-		}
-		if s.Rest > 0 {
-			time.Sleep(s.Rest)
 		}
 	}
 }

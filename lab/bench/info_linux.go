@@ -3,13 +3,10 @@
 package main
 
 import (
-	"bufio"
-	"fmt"
-	"io"
-	"net"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // counts are the sums of the counters of all Redis servers.
@@ -22,8 +19,10 @@ type counts struct {
 func (w *world) counted() (*counts, error) {
 	c := &counts{calls: map[string]int64{}}
 	for _, addr := range w.Redis {
+		server := servers.NewRedis("")
+		server.Addr = addr
 		for _, section := range []string{"commandstats", "stats"} {
-			text, err := command(addr, "INFO", section)
+			text, err := server.Do("INFO", section)
 			if err != nil {
 				return nil, err
 			}
@@ -63,42 +62,4 @@ func (c *counts) since(before *counts, direct []string) (requests, commands int6
 		}
 	}
 	return requests, commands
-}
-
-// command sends a command to a Redis server and returns the answer, which has to be a
-// string or a number.
-func command(addr string, words ...string) (string, error) {
-	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(words))
-	for _, w := range words {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
-	}
-	if _, err := io.WriteString(conn, b.String()); err != nil {
-		return "", err
-	}
-	r := bufio.NewReader(conn)
-	line, err := r.ReadString('\n')
-	if err != nil {
-		return "", err
-	}
-	line = strings.TrimSpace(line)
-	switch line[0] {
-	case '$':
-		n, err := strconv.Atoi(line[1:])
-		if err != nil || n < 0 {
-			return "", err
-		}
-		data := make([]byte, n)
-		_, err = io.ReadFull(r, data)
-		return string(data), err
-	case '-':
-		return "", fmt.Errorf("%s: %s", words[0], line[1:])
-	}
-	return line[1:], nil
 }

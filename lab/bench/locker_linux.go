@@ -24,8 +24,7 @@ type contender struct {
 	name   string
 	kind   kind
 	open   func(ctx context.Context, w *world, s seat) (locker, error)
-	direct []string                 // commands other than scripts that it sends to Redis
-	key    func(name string) string // the key of its lock in Redis; nil: none
+	direct []string // commands other than scripts that it sends to Redis
 }
 
 // contenders has all contenders by name. Worker processes get the name.

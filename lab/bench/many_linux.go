@@ -60,7 +60,9 @@ func (r *run) many(contender, name string) (*sample, error) {
 // many acquires and holds the leases. It measures their memory and processor time, and checks that none is
 // lost.
 func (t *task) many() error {
-	one, err := t.open()
+	ctx, cancel := context.WithTimeout(context.Background(), opening)
+	defer cancel()
+	one, err := contenders[t.Contender].open(ctx, t.World, seat{0, 1})
 	if err != nil {
 		return err
 	}

@@ -13,23 +13,19 @@ import (
 
 func init() {
 	enlist(
-		&contender{name: "two updates of a row", kind: floor, open: openRows("", "")},
-		&contender{name: "two updates of a row, the second async", kind: floor, open: openRows("", " AND set_config('synchronous_commit', 'off', true) = 'off'")},
-		&contender{name: "two updates of a row, async", kind: floor, open: openRows("off", "")},
+		&contender{name: "two updates of a row", kind: floor, open: openRows("")},
+		&contender{name: "two updates of a row, the second async", kind: floor, open: openRows(" AND set_config('synchronous_commit', 'off', true) = 'off'")},
 		&contender{name: "NOTIFY to delivery", kind: floor, open: openBell},
 	)
 }
 
-// pgPool returns a pool of at most so many connections as most says. Their synchronous_commit is level, or the server's default.
-func pgPool(ctx context.Context, w *world, most int32, level string) (*pgxpool.Pool, error) {
+// pgPool returns a pool of at most so many connections as most says.
+func pgPool(ctx context.Context, w *world, most int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(w.Postgres)
 	if err != nil {
 		return nil, err
 	}
 	config.MaxConns = most
-	if level != "" {
-		config.ConnConfig.RuntimeParams["synchronous_commit"] = level
-	}
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
@@ -40,11 +36,10 @@ type rows struct {
 	free string // the statement of the second round trip
 }
 
-// openRows returns a function that opens rows with synchronous_commit at level. and is appended
-// to the second statement.
-func openRows(level, and string) func(context.Context, *world, seat) (locker, error) {
+// openRows returns a function that opens rows. and is appended to the second statement.
+func openRows(and string) func(context.Context, *world, seat) (locker, error) {
 	return func(ctx context.Context, w *world, _ seat) (locker, error) {
-		pool, err := pgPool(ctx, w, 4, level)
+		pool, err := pgPool(ctx, w, 4)
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,7 @@ type advisory struct {
 
 func openAdvisory(every time.Duration) func(context.Context, *world, seat) (locker, error) {
 	return func(ctx context.Context, w *world, s seat) (locker, error) {
-		pool, err := pgPool(ctx, w, 64/int32(min(s.Total, 16)), "")
+		pool, err := pgPool(ctx, w, 64/int32(min(s.Total, 16)))
 		return advisory{pool, every}, err
 	}
 }
@@ -102,11 +102,11 @@ type ends struct {
 
 func openEnds(every time.Duration) func(context.Context, *world, seat) (locker, error) {
 	return func(ctx context.Context, w *world, _ seat) (locker, error) {
-		pool, err := pgPool(ctx, w, 4, "")
+		pool, err := pgPool(ctx, w, 4)
 		if err != nil {
 			return nil, err
 		}
-		return ends{pool, every, w.TTL}, once(ctx, pool, "CREATE TABLE IF NOT EXISTS ends (name text PRIMARY KEY, until timestamptz NOT NULL)")
+		return ends{pool, every, leaseTTL}, once(ctx, pool, "CREATE TABLE IF NOT EXISTS ends (name text PRIMARY KEY, until timestamptz NOT NULL)")
 	}
 }
 
@@ -141,7 +141,7 @@ func openCirello(every time.Duration) func(context.Context, *world, seat) (locke
 		db.SetMaxOpenConns(n)
 		db.SetMaxIdleConns(n)
 		l := &cirelloLocker{db: db, every: every}
-		if l.c, err = cirello.New(db, cirello.WithLeaseDuration(w.TTL), cirello.WithHeartbeatFrequency(w.TTL/3)); err != nil {
+		if l.c, err = cirello.New(db, cirello.WithLeaseDuration(leaseTTL), cirello.WithHeartbeatFrequency(leaseTTL/3)); err != nil {
 			return nil, err
 		}
 		conn, err := pgx.Connect(ctx, w.Postgres)

@@ -18,23 +18,21 @@ import (
 )
 
 func init() {
-	plain := func(name string) string { return name }
-	first := func(name string) string { return "rueidislock:0:" + name }
 	set := []string{"set"}
 	for _, nodes := range []string{"", " N=5"} {
 		enlist(
-			&contender{name: "redsync" + nodes, open: openRedsync(0), key: plain, direct: set},
-			&contender{name: "redsync" + nodes + ", 5 ms", open: openRedsync(5 * time.Millisecond), key: plain, direct: set},
+			&contender{name: "redsync" + nodes, open: openRedsync(0), direct: set},
+			&contender{name: "redsync" + nodes + ", 5 ms", open: openRedsync(5 * time.Millisecond), direct: set},
 		)
 	}
 	enlist(
 		// By default redislock does not wait. Its own example retries every 100 ms.
-		&contender{name: "redislock, 100 ms", open: openBSM(100 * time.Millisecond), key: plain},
-		&contender{name: "redislock, 5 ms", open: openBSM(5 * time.Millisecond), key: plain},
-		&contender{name: "rueidislock", open: openRueidis(2), key: first},
+		&contender{name: "redislock, 100 ms", open: openBSM(100 * time.Millisecond)},
+		&contender{name: "redislock, 5 ms", open: openBSM(5 * time.Millisecond)},
+		&contender{name: "rueidislock", open: openRueidis(2)},
 		// This is the best setting that is fair. With NoLoopTracking, which its README advises, one
 		// goroutine got the lock each time, and the others waited without end.
-		&contender{name: "rueidislock, tuned", open: openRueidis(1), key: first},
+		&contender{name: "rueidislock, tuned", open: openRueidis(1)},
 	)
 }
 
@@ -48,7 +46,7 @@ type redsyncLocker struct {
 
 func openRedsync(delay time.Duration) func(context.Context, *world, seat) (locker, error) {
 	return func(_ context.Context, w *world, _ seat) (locker, error) {
-		l := &redsyncLocker{opts: []redsync.Option{redsync.WithExpiry(w.TTL)}}
+		l := &redsyncLocker{opts: []redsync.Option{redsync.WithExpiry(leaseTTL)}}
 		if delay > 0 {
 			l.opts = append(l.opts, redsync.WithRetryDelay(delay))
 		}
@@ -103,7 +101,7 @@ type bsmLocker struct {
 func openBSM(delay time.Duration) func(context.Context, *world, seat) (locker, error) {
 	return func(_ context.Context, w *world, _ seat) (locker, error) {
 		c := redis.NewClient(&redis.Options{Addr: w.Redis[0]})
-		return &bsmLocker{client: c, locks: bsm.New(c), ttl: w.TTL, delay: delay}, nil
+		return &bsmLocker{client: c, locks: bsm.New(c), ttl: leaseTTL, delay: delay}, nil
 	}
 }
 
@@ -131,7 +129,7 @@ func openRueidis(majority int32) func(context.Context, *world, seat) (locker, er
 		l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 			ClientOption: rueidis.ClientOption{InitAddress: w.Redis[:1]},
 			KeyMajority:  majority,
-			KeyValidity:  w.TTL,
+			KeyValidity:  leaseTTL,
 		})
 		return rueidisLocker{l}, err
 	}

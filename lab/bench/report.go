@@ -26,8 +26,7 @@ func (r *report) text() string {
 	for _, s := range r.order {
 		fmt.Fprintf(&b, "\n%s: %s\n\n%s", s.id, s.title, r.tableOf(s.id).text())
 	}
-	v := r.verdicts()
-	fmt.Fprintf(&b, "\n%s\n%s\n", v.text(), summary(v))
+	b.WriteString("\n")
 	for _, f := range r.facts {
 		fmt.Fprintf(&b, "%s\n", f)
 	}

@@ -88,7 +88,6 @@ func (c *cell) median(f func(*sample) float64) float64 { return median(c.each(f)
 
 func rate(s *sample) float64 { return float64(s.Ops) / s.Elapsed.Seconds() }
 func p50(s *sample) float64  { return s.Times.quantile(0.5) }
-func p99(s *sample) float64  { return s.Times.quantile(0.99) }
 
 func (m metric) of(s *sample) float64 {
 	if m == byRate {
@@ -135,16 +134,6 @@ type results struct {
 	by    map[string]metric // by workload
 }
 
-// get returns a cell that has figures, or nil.
-func (r *results) get(workload, contender string) *cell {
-	for _, c := range r.cells {
-		if c.workload == workload && c.contender == contender && c.err() == "" && len(c.rounds) > 0 {
-			return c
-		}
-	}
-	return nil
-}
-
 // best returns the best cell of a kind, or nil.
 func (r *results) best(workload string, k kind) (best *cell) {
 	m := r.by[workload]
@@ -160,8 +149,7 @@ func (r *results) best(workload string, k kind) (best *cell) {
 	return best
 }
 
-// first returns the first cell of a kind that has figures, or nil. If a workload has several floors,
-// the aims refer to the first.
+// first returns the first cell of a kind that has figures, or nil.
 func (r *results) first(workload string, k kind) *cell {
 	i := slices.IndexFunc(r.cells, func(c *cell) bool { return c.workload == workload && c.kind == k && c.err() == "" })
 	if i < 0 {

@@ -35,30 +35,20 @@ func apart(cmd *exec.Cmd) error {
 	return startOn(cmd, processor)
 }
 
-// dirFor returns a new directory for a server. With memory it is in memory, if the machine has
-// that, so that syncs to a disk do not count.
-func dirFor(kind string, memory bool) (string, error) {
-	parent := ""
-	if info, err := os.Stat("/dev/shm"); memory && err == nil && info.IsDir() {
-		parent = "/dev/shm"
-	}
-	return os.MkdirTemp(parent, "pawl-bench-"+kind+"-")
-}
-
-// start starts a server of the given kind: redis, redis-aof, zk, etcd, postgres or
-// postgres-disk.
+// start starts a server of the given kind: redis, zk, etcd or postgres.
 func start(kind string) (*server, error) {
-	dir, err := dirFor(kind, kind != "redis-aof" && kind != "postgres-disk")
+	// Syncs to a disk do not count.
+	dir, err := os.MkdirTemp(servers.Memory(), "pawl-bench-"+kind+"-")
 	if err != nil {
 		return nil, err
 	}
 	s := &server{kind: kind, dir: dir}
 	switch kind {
 	case "redis":
-		err = s.redis()
-	case "redis-aof":
-		s.kind = "redis"
-		err = s.redis("--appendonly", "yes", "--appendfsync", "always")
+		r := servers.NewRedis(dir, "--maxclients", "20000")
+		r.Program = "redis-server"
+		s.Server, r.Run = &r.Server, apart
+		err = r.Begin()
 	case "zk":
 		z := servers.NewZooKeeper(dir, fmt.Sprint("tickTime=", zkTick.Milliseconds()))
 		z.Java = []string{"-Xmx256m", "-XX:+UseSerialGC", "-Xshare:auto"}
@@ -69,8 +59,7 @@ func start(kind string) (*server, error) {
 		if members, err = servers.BeginEtcd(dir, 1, apart, "--log-level", "error"); err == nil {
 			s.Server = &members[0].Server
 		}
-	case "postgres", "postgres-disk":
-		s.kind = "postgres"
+	case "postgres":
 		err = s.postgres()
 	default:
 		err = fmt.Errorf("no kind of server: %q", kind)
@@ -80,13 +69,6 @@ func start(kind string) (*server, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-func (s *server) redis(args ...string) error {
-	r := servers.NewRedis(s.dir, append([]string{"--maxclients", "20000"}, args...)...)
-	r.Program = "redis-server"
-	s.Server, r.Run = &r.Server, apart
-	return r.Begin()
 }
 
 // postgres starts a PostgreSQL server. If we are root, it runs as another user, who must be able to

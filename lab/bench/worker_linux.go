@@ -20,7 +20,7 @@ import (
 
 // task is the work of a worker process.
 type task struct {
-	Do    string // drive, hold, wait or many
+	Do    string // drive or many
 	World *world
 	Load  load
 	Arena string // file of the arena
@@ -94,10 +94,6 @@ func work(text string) error {
 	switch t.Do {
 	case "drive":
 		return t.drive()
-	case "hold":
-		return t.hold()
-	case "wait":
-		return t.wait()
 	case "many":
 		return t.many()
 	}

@@ -11,8 +11,7 @@ import (
 type workload struct {
 	id, title  string
 	servers    []string // kinds, see start
-	ttl        time.Duration
-	by         metric // the figure that ratios compare
+	by         metric   // the figure that ratios compare
 	load       load
 	contenders []string
 	special    func(*run, string, string) (*sample, error) // instead of the load
@@ -40,9 +39,6 @@ var (
 // alone returns a load of goroutines that each have their own lock.
 func alone(seats int) load { return load{Seats: seats, Own: true, Measure: pair} }
 
-// seldom is a load as in most programs: the processors sleep between uses of the lock.
-var seldom = load{Seats: 1, Own: true, Rest: 12 * time.Millisecond, Measure: pair}
-
 // passing returns a load in which a lock goes round among procs × seats clients. All but one wait.
 func passing(procs, seats int) load {
 	return load{Procs: procs, Seats: seats, Apart: true, Hold: 10 * time.Millisecond, Measure: handOff}
@@ -58,14 +54,10 @@ func all(lists ...[]string) (sum []string) {
 var workloads = []*workload{
 	{id: "S1", title: "One goroutine, its own lock, Redis", servers: oneRedis, by: byTime, load: alone(1),
 		contenders: all([]string{"pawl", rawRedis, "PING, twice", "redislock, 100 ms", "redsync"}, listeners)},
-	{id: "S1/apart", title: "One goroutine, its own lock, 12 ms between release and acquire, Redis", servers: oneRedis, by: byTime, load: seldom,
-		contenders: all([]string{"pawl", rawRedis, "PING, twice", "redislock, 100 ms", "redsync"}, listeners)},
 	{id: "S2/64", title: "64 goroutines, each its own lock, Redis", servers: oneRedis, by: byRate, load: alone(64),
 		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
 	{id: "S2/512", title: "512 goroutines, each its own lock, Redis", servers: oneRedis, by: byRate, load: alone(512),
 		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
-	{id: "S2/aof", title: "64 goroutines, each its own lock, Redis with appendfsync always", servers: []string{"redis-aof"}, by: byRate, load: alone(64),
-		contenders: []string{"pawl", rawRedis, "redislock, 100 ms", "redsync", "rueidislock, tuned"}},
 	{id: "S3", title: "64 goroutines of one process, one lock, Redis", servers: oneRedis, by: byRate, load: shared,
 		contenders: all([]string{"pawl", "FIFO of Go channels"}, pollers, listeners)},
 	{id: "S4", title: "8 processes of 8 goroutines, one lock, Redis", servers: oneRedis, by: byRate, load: processes,
@@ -74,14 +66,6 @@ var workloads = []*workload{
 		contenders: all([]string{"pawl", "PUBLISH to delivery"}, pollers, listeners)},
 	{id: "S5/16", title: "Hand-off to another process, 16 waiters, Redis", servers: oneRedis, by: byTime, load: passing(17, 1), warm: 200 * time.Millisecond,
 		contenders: []string{"pawl", "PUBLISH to delivery", "redislock, 5 ms", "redsync, 5 ms", "rueidislock, tuned"}},
-	{id: "S5/1000", title: "Hand-off to another process, 999 waiters, Redis", servers: oneRedis, by: byTime, load: crowd(4, 250),
-		contenders: []string{"pawl, no local line"}, warm: time.Second},
-	{id: "S6", title: "Holder killed with -9, TTL 2 s: end of the TTL to the next holder, Redis", servers: oneRedis, ttl: crashTTL, by: byTime, special: (*run).crash,
-		contenders: []string{"pawl", "redislock, 5 ms", "redsync, 5 ms", "rueidislock, tuned"}},
-	{id: "S6/zk", title: "Holder killed with -9, TTL 2 s: from then to the next holder, ZooKeeper", servers: []string{"zk"}, ttl: crashTTL, by: byTime,
-		special: (*run).crash, contenders: []string{"pawl zk", "zk.Lock"}},
-	{id: "S6/etcd", title: "Holder killed with -9, TTL 2 s: from then to the next holder, etcd", servers: []string{"etcd"}, ttl: crashTTL, by: byTime,
-		special: (*run).crash, contenders: []string{"pawl etcd", "concurrency.Mutex"}},
 	{id: "S7", title: "100,000 leases of one client, TTL 30 s, Redis", servers: oneRedis, special: (*run).many, once: true,
 		contenders: []string{"pawl"}},
 	{id: "S8/1", title: "One goroutine, its own lock, five Redis servers", servers: fiveRedis, by: byTime, load: alone(1),
@@ -116,10 +100,6 @@ var workloads = []*workload{
 		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
 	{id: "S12/1", title: "One goroutine, its own lock, PostgreSQL", servers: onePG, by: byTime, load: alone(1),
 		contenders: all(onPG[:1], pgFloors, onPG[1:])},
-	{id: "S12/async", title: "One goroutine, its own lock, PostgreSQL, synchronous_commit=off", servers: onePG, by: byTime, load: alone(1),
-		contenders: []string{"pawl postgres, async", "two updates of a row, async"}},
-	{id: "S12/disk", title: "One goroutine, its own lock, PostgreSQL on a disk", servers: []string{"postgres-disk"}, by: byTime, load: alone(1),
-		contenders: all(onPG[:1], pgFloors, []string{"advisory lock in a transaction", "cirello.io/pglock"})},
 	{id: "S12/64", title: "64 goroutines, each its own lock, PostgreSQL", servers: onePG, by: byRate, load: alone(64), contenders: all(onPG[:1], pgFloors, onPG[1:])},
 	{id: "S12/one", title: "64 goroutines of one process, one lock, PostgreSQL", servers: onePG, by: byRate, load: shared, contenders: onPG},
 	{id: "S12/8x8", title: "8 processes of 8 goroutines, one lock, PostgreSQL", servers: onePG, by: byRate, load: processes, contenders: onPG},
@@ -128,22 +108,13 @@ var workloads = []*workload{
 	{id: "S13/alone", title: "One goroutine, its own lock, KeepIdle, Redis", servers: oneRedis, by: byTime, load: alone(1), contenders: keeping},
 	{id: "S13/bursts", title: "Two clients, one lock, 20 times each in turn, KeepIdle, Redis", servers: oneRedis, by: byRate, special: turns(20), contenders: keeping},
 	{id: "S13/turns", title: "Two clients, one lock in turn, KeepIdle, Redis", servers: oneRedis, by: byRate, special: turns(1), contenders: keeping},
-	{id: "S13/first", title: "A lock that another client keeps, KeepIdle, Redis", servers: oneRedis, by: byTime, special: (*run).first, contenders: keeping},
 	{id: "S10", title: "A command under a lock on files, wall time", by: byTime, special: (*run).command,
-		contenders: []string{"pawl run x -- true", "pawl run, -tags noetcd", "flock x true", "true"}},
+		contenders: []string{"pawl run x -- true", "flock x true", "true"}},
 }
 
 // contended returns a load in which procs processes always want the same lock, each for 1 ms.
 func contended(procs int) load {
 	return load{Procs: procs, Seats: 1, Hold: time.Millisecond, Measure: waiting}
-}
-
-// crowd is passing with several waiters for each client. It needs a contender without a local
-// line. It takes a while until all waiters are in the queue.
-func crowd(procs, seats int) load {
-	l := passing(procs, seats)
-	l.Apart = false
-	return l
 }
 
 // chosen returns the workloads that a list such as "S1,S2/64" names, or all for an empty list. It
@@ -178,12 +149,4 @@ func kindOf(name string) kind {
 		return floor
 	}
 	return peer
-}
-
-// leaseTTL returns the TTL of the leases. The default is longer than any lease is held.
-func (w *workload) leaseTTL() time.Duration {
-	if w.ttl > 0 {
-		return w.ttl
-	}
-	return 30 * time.Second
 }

@@ -3,14 +3,11 @@
 package main
 
 import (
-	"context"
 	"os/exec"
 	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/redislock"
-	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
 // world has the servers of a workload.
@@ -19,13 +16,15 @@ type world struct {
 	Redis    []string // addresses
 	ZK       string
 	Etcd     string
-	Postgres string        // URL
-	TTL      time.Duration // of leases
+	Postgres string // URL
 }
 
+// leaseTTL is the TTL of the leases. It is longer than any lease is held.
+const leaseTTL = 30 * time.Second
+
 // newWorld starts servers of the given kinds.
-func newWorld(kinds []string, ttl time.Duration) (*world, error) {
-	w := &world{TTL: ttl}
+func newWorld(kinds []string) (*world, error) {
+	w := new(world)
 	for _, kind := range kinds {
 		s, err := start(kind)
 		if err != nil {
@@ -44,10 +43,6 @@ func newWorld(kinds []string, ttl time.Duration) (*world, error) {
 			w.Postgres = "postgres://pawl@" + s.Addr + "/postgres?sslmode=disable"
 		}
 	}
-	if err := w.bless(); err != nil {
-		w.stop()
-		return nil, err
-	}
 	return w, nil
 }
 
@@ -57,20 +52,11 @@ func (w *world) stop() {
 	}
 }
 
-// bless ends the quarantine of the Redis servers, which are new and have forgotten nothing.
-func (w *world) bless() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	switch len(w.Redis) {
-	case 0:
-		return nil
-	case 1:
-		return redislock.Bless(ctx, "redis://"+w.Redis[0], nil)
-	}
-	return redlock.Bless(ctx, w.redlockURL(), nil)
+// With assume_new, new Redis servers have no quarantine.
+func (w *world) redisURL() string { return "redis://" + w.Redis[0] + "?assume_new=true" }
+func (w *world) redlockURL() string {
+	return "redlock://" + strings.Join(w.Redis, ",") + "?assume_new=true"
 }
-
-func (w *world) redlockURL() string { return "redlock://" + strings.Join(w.Redis, ",") }
 
 // versions returns the names and versions of the servers.
 func (w *world) versions() (list []string) {
