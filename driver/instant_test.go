@@ -57,9 +57,3 @@ func TestNowTrustsAFreshSample(t *testing.T) {
 		t.Errorf("asked %d times in 1000", asked)
 	}
 }
-
-func BenchmarkNow(b *testing.B) {
-	for b.Loop() {
-		Now()
-	}
-}

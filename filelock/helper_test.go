@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,11 +58,21 @@ func request(name string) *driver.Request {
 	}
 }
 
-func acquire(t testing.TB, s client, name string) *participant.Lease {
+// asked returns a request for an exclusive lease, or for one of a kind: "shared", or "slots3" for one of three slots.
+func asked(name, kind string) *driver.Request {
+	req := request(name)
+	req.Shared = kind == "shared"
+	if n, ok := strings.CutPrefix(kind, "slots"); ok {
+		req.Slots, _ = strconv.Atoi(n)
+	}
+	return req
+}
+
+func acquire(t testing.TB, s client, name string, kind ...string) *participant.Lease {
 	t.Helper()
-	g, err := s.TryAcquire(context.Background(), request(name))
+	g, err := s.TryAcquire(context.Background(), asked(name, strings.Join(kind, "")))
 	if err != nil {
-		t.Fatalf("TryAcquire = %v", err)
+		t.Fatalf("TryAcquire %s = %v", kind, err)
 	}
 	return g
 }

@@ -8,10 +8,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,86 +37,6 @@ func TestDeletedBeforeLock(t *testing.T) {
 	}
 	mustBusy(t, s, "deploy")
 	release(t, g)
-}
-
-// TestDeletedAlways: somebody deletes the file whenever it is there.
-func TestDeletedAlways(t *testing.T) {
-	s := open(t, t.TempDir())
-	done := make(chan struct{})
-	var cleaner sync.WaitGroup
-	cleaner.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			default:
-				os.Remove(s.path("deploy", lockSuffix))
-			}
-		}
-	})
-	defer cleaner.Wait()
-	defer close(done)
-	var last uint64
-	for range 100 {
-		g, err := s.TryAcquire(context.Background(), request("deploy"))
-		if err != nil {
-			if !errors.Is(err, driver.ErrUnavailable) {
-				t.Fatalf("TryAcquire = %v; want a grant or ErrUnavailable", err)
-			}
-			continue
-		}
-		if g.Token() <= last {
-			t.Fatalf("token %d after %d", g.Token(), last)
-		}
-		last = g.Token()
-		g.Release(context.Background())
-	}
-}
-
-// TestPoliteCleaner: somebody deletes the file whenever nobody holds it, having
-// locked it first. Whoever had opened it before locks a file that is gone.
-func TestPoliteCleaner(t *testing.T) {
-	s := open(t, memoryDir(t))
-	path := s.path("deploy", lockSuffix)
-	done := make(chan struct{})
-	var cleaner, workers sync.WaitGroup
-	for range 2 {
-		cleaner.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				if f, err := os.Open(path); err == nil {
-					if ok, _ := flock(f); ok && sameFile(f, path) {
-						os.Remove(path)
-					}
-					f.Close()
-				}
-			}
-		})
-	}
-	defer cleaner.Wait()
-	defer close(done)
-	var holders atomic.Int64
-	for range 4 {
-		workers.Go(func() {
-			for range 500 {
-				g, err := s.TryAcquire(context.Background(), request("deploy"))
-				if err != nil {
-					continue
-				}
-				if n := holders.Add(1); n != 1 {
-					t.Errorf("%d holders", n)
-				}
-				runtime.Gosched()
-				holders.Add(-1)
-				g.Release(context.Background())
-			}
-		})
-	}
-	workers.Wait()
 }
 
 // TestDeletedWhileHeld: the holder finds out, by itself or on a call.
@@ -166,15 +83,7 @@ func TestForeignFlock(t *testing.T) {
 	if !errors.As(err, &held) || len(held.Info.Holders) != 1 || held.Info.Holders[0].Lease != "" || held.Info.Holders[0].Token != 0 {
 		t.Errorf("TryAcquire = %v; want ErrHeld by somebody who has no lease", err)
 	}
-	got := make(chan *participant.Lease)
-	go func() {
-		g, err := s.Acquire(context.Background(), request("deploy"))
-		if err != nil {
-			t.Error(err)
-		}
-		got <- g
-	}()
-	eventually(t, "one waits", func() bool { return queueLen(s, "deploy") == 1 })
+	got := s.waitFor(t, "deploy", "")
 	f.Close()
 	g := come(t, got)
 	if f, err = s.open(path); err != nil {
@@ -222,22 +131,6 @@ func TestQuickCancel(t *testing.T) {
 	}
 	eventually(t, "no file is left open", func() bool { return fds(t) == before })
 	release(t, g)
-}
-
-// TestReleaseEndsListener: no goroutine and no file stays.
-func TestReleaseEndsListener(t *testing.T) {
-	s := open(t, t.TempDir())
-	release(t, acquire(t, s, "deploy"))
-	files := fds(t)
-	for range 100 {
-		g := acquire(t, s, "deploy")
-		g.OnLost(func(error) { t.Error("lost") })
-		release(t, g)
-	}
-	eventually(t, "no goroutine is left", func() bool { return !strings.Contains(stacks(), ").listen(") })
-	if n := fds(t); n != files {
-		t.Errorf("%d files are open; %d were", n, files)
-	}
 }
 
 // TestNoise: what is not a message for the holder does nothing.

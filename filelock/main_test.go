@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,7 +57,6 @@ type helper struct {
 var helpers = map[string]func(*helper){
 	"hold":    (*helper).hold,
 	"obey":    (*helper).obey,
-	"count":   (*helper).count,
 	"turn":    (*helper).turn,
 	"inherit": (*helper).inherit,
 	"full":    (*helper).full,
@@ -108,22 +106,6 @@ func (h *helper) obey() {
 	})
 	fmt.Println("held", g.Token(), req.Lease)
 	h.in.ReadString('\n')
-}
-
-// count adds one to a counter again and again, and notes its tokens.
-func (h *helper) count() {
-	rounds, _ := strconv.Atoi(h.args[1])
-	counter := h.args[0]
-	fmt.Println("counting")
-	tokens, _ := os.OpenFile(counter+".tokens", os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	for range rounds {
-		g, _ := h.acquire()
-		text, _ := os.ReadFile(counter)
-		n, _ := strconv.Atoi(string(text))
-		os.WriteFile(counter, []byte(strconv.Itoa(n+1)), 0o600)
-		fmt.Fprintln(tokens, g.Token())
-		g.Release(context.Background())
-	}
 }
 
 // turn notes its number when it has the lock.

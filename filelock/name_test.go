@@ -41,17 +41,6 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func TestEncodeLong(t *testing.T) {
-	a, b := strings.Repeat("É", 300)+"1", strings.Repeat("É", 300)+"2"
-	ea, eb := encode(a), encode(b)
-	if ea == eb || len(ea) > maxEncoded || !strings.HasPrefix(ea, "%c3%89") {
-		t.Errorf("encode = %q, %q; want two, with a readable beginning", ea, eb)
-	}
-	if name, ok := decode(ea); ok {
-		t.Errorf("decode of a hash = %q; want none", name)
-	}
-}
-
 // FuzzEncode: whatever the names are, their files are different ones also where
 // upper and lower case are the same, and decode gives the name back.
 func FuzzEncode(f *testing.F) {

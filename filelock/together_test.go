@@ -22,27 +22,6 @@ import (
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// kinds of leases in the arguments of helpers.
-func asked(name, kind string) *driver.Request {
-	req := request(name)
-	switch {
-	case kind == "shared":
-		req.Shared = true
-	case strings.HasPrefix(kind, "slots"):
-		req.Slots, _ = strconv.Atoi(kind[len("slots"):])
-	}
-	return req
-}
-
-func (s client) take(t testing.TB, name, kind string) *participant.Lease {
-	t.Helper()
-	g, err := s.TryAcquire(context.Background(), asked(name, kind))
-	if err != nil {
-		t.Fatalf("TryAcquire %s = %v", kind, err)
-	}
-	return g
-}
-
 // waitFor starts an Acquire and returns when it is in the queue.
 func (s client) waitFor(t testing.TB, name, kind string) <-chan *participant.Lease {
 	t.Helper()
@@ -80,7 +59,7 @@ func TestWokenTogether(t *testing.T) {
 	lookEvery = time.Hour
 	s := open(t, t.TempDir())
 
-	writer := s.take(t, "a", "")
+	writer := acquire(t, s, "a")
 	readers := []<-chan *participant.Lease{s.waitFor(t, "a", "shared"), s.waitFor(t, "a", "shared")}
 	next := s.waitFor(t, "a", "")
 	release(t, writer)
@@ -116,7 +95,7 @@ func TestWaitForTheLeaving(t *testing.T) {
 	defer func(d time.Duration) { lookEvery = d }(lookEvery)
 	lookEvery = time.Hour
 	s := open(t, t.TempDir())
-	held := []*participant.Lease{s.take(t, "a", "slots3"), s.take(t, "a", "slots3"), s.take(t, "a", "slots3")}
+	held := []*participant.Lease{acquire(t, s, "a", "slots3"), acquire(t, s, "a", "slots3"), acquire(t, s, "a", "slots3")}
 	if err := os.Remove(s.members(encode("a"))[0].path + whoSuffix); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +131,7 @@ func (h *helper) mix() {
 		}
 		mine := filepath.Join(dir, fmt.Sprintf("%s.%d.%d", kind, os.Getpid(), g.Token()))
 		os.WriteFile(mine, nil, 0o600)
-		fmt.Fprintln(log, g.Token())
+		fmt.Fprintln(log, g.Token(), kind == "")
 		if wrong := together(dir, kind); wrong != "" {
 			fmt.Println("overlap", wrong)
 		}
@@ -224,8 +203,8 @@ func TestMixed(t *testing.T) {
 	dir, tokens := t.TempDir(), filepath.Join(t.TempDir(), "tokens")
 	const processes, rounds = 8, 400 / raceFactor
 	mixAll(t, s, dir, tokens, processes, rounds)
-	once(t, tokens, processes*rounds/4)
-	release(t, s.take(t, "mix", ""))
+	tokensGrow(t, tokens, processes*rounds/4)
+	release(t, acquire(t, s, "mix"))
 }
 
 func mixAll(t *testing.T, s client, dir, tokens string, processes, rounds int) {
@@ -244,19 +223,28 @@ func mixAll(t *testing.T, s client, dir, tokens string, processes, rounds int) {
 	all.Wait()
 }
 
-// once checks that no token comes twice.
-func once(t *testing.T, path string, want int) {
+// tokensGrow checks that no token comes twice, and that those of exclusive leases are between the ones before and after.
+func tokensGrow(t *testing.T, path string, want int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := make(map[string]bool)
-	for _, token := range strings.Fields(string(text)) {
-		if seen[token] {
-			t.Fatalf("token %s comes twice", token)
+	seen := make(map[uint64]bool)
+	var floor, last uint64 // the token of the last exclusive lease, and the greatest one
+	for line := range strings.Lines(string(text)) {
+		var token uint64
+		var exclusive bool
+		if _, err := fmt.Sscan(line, &token, &exclusive); err != nil {
+			t.Fatalf("%q: %v", line, err)
 		}
-		seen[token] = true
+		if seen[token] || token <= floor || exclusive && token <= last {
+			t.Fatalf("token %d after %d; it is exclusive: %v, and was there: %v", token, last, exclusive, seen[token])
+		}
+		seen[token], last = true, max(last, token)
+		if exclusive {
+			floor = token
+		}
 	}
 	if len(seen) < want {
 		t.Errorf("%d tokens; want %d", len(seen), want)
@@ -267,13 +255,13 @@ func once(t *testing.T, path string, want int) {
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	s := open(t, memoryDir(t))
-	first := s.take(t, "deploy", "shared")
+	first := acquire(t, s, "deploy", "shared")
 	leave, err := s.gate(t.Context(), encode("deploy"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	joined := make(chan *participant.Lease)
-	go func() { joined <- s.take(t, "deploy", "shared") }()
+	go func() { joined <- acquire(t, s, "deploy", "shared") }()
 	select {
 	case g := <-joined:
 		t.Error("one joins while another is in the gate")
@@ -289,7 +277,7 @@ func TestJoin(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 60 {
-				g := s.take(t, "deploy", "shared") // however many try, none is refused
+				g := acquire(t, s, "deploy", "shared") // however many try, none is refused
 				mu.Lock()
 				if tokens[g.Token()] {
 					t.Errorf("token %d comes twice", g.Token())
@@ -302,7 +290,7 @@ func TestJoin(t *testing.T) {
 	}
 	all.Wait()
 	release(t, first)
-	release(t, s.take(t, "deploy", ""))
+	release(t, acquire(t, s, "deploy"))
 }
 
 // TestMixedKill kills the processes at random moments, while a cleaner deletes
@@ -336,7 +324,7 @@ func TestMixedKill(t *testing.T) {
 	all.Wait()
 	cancel()
 	cleaner.Wait()
-	once(t, tokens, 1)
+	tokensGrow(t, tokens, 1)
 	mixAll(t, s, dir, tokens, 2, 10) // whatever they have left is in nobody's way
 	eventually(t, "the lock is free", func() bool {
 		g, err := s.TryAcquire(context.Background(), request("mix"))
@@ -376,23 +364,33 @@ func TestKilledMembers(t *testing.T) {
 	}
 }
 
-// TestInheritTogether: as TestInherit. The child keeps writers out, not readers.
-func TestInheritTogether(t *testing.T) {
+// TestInherit: the lock lives as long as the child to which it was given, whether the process that took it was killed
+// or has let go. A child that shares keeps writers out, not readers.
+func TestInherit(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"shared", "slots2"} {
-		s := open(t, t.TempDir())
-		p := start(t, "inherit", s.dir, "deploy", kind)
+	for _, args := range [][]string{{""}, {"", "release"}, {"shared"}, {"slots2"}} {
+		s, kind := open(t, t.TempDir()), args[0]
+		p := start(t, append([]string{"inherit", s.dir, "deploy"}, args...)...)
 		lease := p.line("held")[2]
-		p.kill()
-		if info := look(t, s, "deploy"); len(info.Holders) != 1 || !info.Holders[0].Orphan {
-			t.Errorf("%s: Inspect = %+v; want an orphan", kind, info)
+		if len(args) > 1 {
+			p.line("<nil>")
+		}
+		for _, orphan := range []bool{false, true} {
+			if orphan {
+				p.kill()
+			}
+			if info := look(t, s, "deploy"); len(info.Holders) != 1 || info.Holders[0].Orphan != orphan {
+				t.Errorf("%q: Inspect = %+v; want one holder, an orphan: %v", args, info, orphan)
+			}
 		}
 		mustBusy(t, s, "deploy")
-		release(t, s.take(t, "deploy", kind))
+		if kind != "" {
+			release(t, acquire(t, s, "deploy", kind))
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
 		if err := s.Break(ctx, "deploy", lease, &driver.Holder{}, ""); err == nil || !strings.Contains(err.Error(), "has ended") {
-			t.Errorf("%s: Break of an orphan = %v", kind, err)
+			t.Errorf("%q: Break of an orphan = %v", args, err)
 		}
 		next := line(t, s, "deploy", "hold", 1)[0]
 		p.in.Close() // ends the child
@@ -400,16 +398,15 @@ func TestInheritTogether(t *testing.T) {
 	}
 }
 
-// TestTogetherLeavesNoFiles: nothing stays open, and nothing is left but what has
-// to be remembered.
-func TestTogetherLeavesNoFiles(t *testing.T) {
+// TestLeavesNothing: no file and no goroutine stays, and nothing is left in the directory but what has to be remembered.
+func TestLeavesNothing(t *testing.T) {
 	s := open(t, t.TempDir())
 	round := func() {
 		for _, kind := range []string{"", "shared", "slots3"} {
-			g := s.take(t, "deploy", kind)
+			g := acquire(t, s, "deploy", kind)
 			if kind != "" {
 				mustBusy(t, s, "deploy")
-				release(t, s.take(t, "deploy", kind))
+				release(t, acquire(t, s, "deploy", kind))
 			}
 			release(t, g)
 		}
@@ -419,19 +416,18 @@ func TestTogetherLeavesNoFiles(t *testing.T) {
 	for range 20 {
 		round()
 	}
+	eventually(t, "no goroutine is left", func() bool { return !strings.Contains(stacks(), ").listen(") })
 	if after := fds(t); after > before {
 		t.Errorf("%d open files after %d", after, before)
 	}
-	n := 0
 	leases.Range(func(k, _ any) bool {
 		if k.(key).store == s.store {
-			n++
+			t.Errorf("the lease %s is left", k.(key).lease)
 		}
 		return true
 	})
-	names, err := os.ReadDir(s.path("deploy", heldSuffix))
-	if n != 0 || len(names) != 0 || err != nil {
-		t.Errorf("%d leases and the files %v are left (%v)", n, names, err)
+	if names, err := os.ReadDir(s.path("deploy", heldSuffix)); len(names) != 0 || err != nil {
+		t.Errorf("the files %v are left (%v)", names, err)
 	}
 }
 
@@ -439,7 +435,7 @@ func TestTogetherLeavesNoFiles(t *testing.T) {
 func TestForeignReader(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	release(t, s.take(t, "deploy", ""))
+	release(t, acquire(t, s, "deploy"))
 	f, err := os.OpenFile(s.path("deploy", lockSuffix), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -449,7 +445,7 @@ func TestForeignReader(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	mustBusy(t, s, "deploy")
-	reader := s.take(t, "deploy", "shared")
+	reader := acquire(t, s, "deploy", "shared")
 	if _, err := s.TryAcquire(context.Background(), asked("deploy", "slots2")); err == nil {
 		t.Error("a slot beside readers")
 	}

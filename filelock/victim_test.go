@@ -88,36 +88,6 @@ func TestBreakStopped(t *testing.T) {
 	victim.line("lost")
 }
 
-// TestInherit: the lock lives as long as the child to which it was given,
-// whether the process that took it was killed or has let go.
-func TestInherit(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{nil, {"release"}} {
-		s := open(t, t.TempDir())
-		p := start(t, append([]string{"inherit", s.dir, "deploy"}, args...)...)
-		lease := p.line("held")[2]
-		if args != nil {
-			p.line("<nil>")
-		}
-		if info := look(t, s, "deploy"); len(info.Holders) != 1 || info.Holders[0].Orphan {
-			t.Errorf("Inspect = %+v; want a holder whose process lives", info)
-		}
-		p.kill()
-		if info := look(t, s, "deploy"); len(info.Holders) != 1 || !info.Holders[0].Orphan {
-			t.Errorf("Inspect = %+v; want an orphan", info)
-		}
-		mustBusy(t, s, "deploy")
-		next := line(t, s, "deploy", "hold", 1)[0]
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		defer cancel()
-		if err := s.Break(ctx, "deploy", lease, &driver.Holder{}, ""); err == nil || !strings.Contains(err.Error(), "has ended") {
-			t.Errorf("Break of an orphan = %v", err)
-		}
-		p.in.Close() // ends the child
-		next.line("held")
-	}
-}
-
 // TestCrashed: nobody holds what a killed process held, and the record of it
 // does not say otherwise.
 func TestCrashed(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // TestForgottenGrant: a lease that is held for the life of the process, and that
@@ -33,23 +32,6 @@ func TestForgottenGrant(t *testing.T) {
 	}
 }
 
-// waiting starts an Acquire and returns when it stands in the queue.
-func waiting(t *testing.T, s client, name string) <-chan *participant.Lease {
-	t.Helper()
-	got := make(chan *participant.Lease, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		g, err := s.Acquire(ctx, request(name))
-		if err != nil {
-			t.Errorf("Acquire = %v", err)
-		}
-		got <- g
-	}()
-	eventually(t, "it waits", func() bool { return queueLen(s, name) == 1 })
-	return got
-}
-
 // TestKeptPresence: a child of the holder has closed the lock that it inherited,
 // but not the FIFO.
 func TestKeptPresence(t *testing.T) {
@@ -60,7 +42,7 @@ func TestKeptPresence(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	got := waiting(t, s, "deploy")
+	got := s.waitFor(t, "deploy", "")
 	release(t, g)
 	release(t, come(t, got))
 }
@@ -78,7 +60,7 @@ func TestPassingTrouble(t *testing.T) {
 	}
 	defer func() { tryFlock = flock }()
 	g := acquire(t, s, "deploy")
-	got := waiting(t, s, "deploy")
+	got := s.waitFor(t, "deploy", "")
 	failures.Store(3)
 	release(t, g)
 	g = come(t, got)

@@ -38,8 +38,6 @@ const (
 	SlowBefore
 	// SlowAfter: the request is carried out at once, and the answer takes Delay.
 	SlowAfter
-	// Hang: the request is not carried out, and fails when its context ends.
-	Hang
 )
 
 // Rule makes requests go wrong. The zero value fails every request before it does anything.
@@ -60,7 +58,6 @@ type Faulty struct {
 	mu    sync.Mutex                 // guards the fields below
 	late  map[string][]chan struct{} // requests for leases whose callers have given up, by lease; closed when they arrive
 	rules []*rule
-	calls map[Op]int
 	cut   bool
 	tell  func(driver.Event)
 }
@@ -73,7 +70,7 @@ type rule struct {
 // NewFaulty returns a Faulty before s with the given rules. Of several rules that match a request, the first that
 // is not used up counts it and decides.
 func NewFaulty(s driver.Store, rules ...Rule) *Faulty {
-	f := &Faulty{Store: s, calls: make(map[Op]int), late: make(map[string][]chan struct{})}
+	f := &Faulty{Store: s, late: make(map[string][]chan struct{})}
 	f.Add(rules...)
 	return f
 }
@@ -116,18 +113,6 @@ func (f *Faulty) isCut() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.cut
-}
-
-// Calls returns how many requests of a kind have been made, faults included.
-func (f *Faulty) Calls(op Op) (n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for of, c := range f.calls {
-		if op == AnyOp || op == of {
-			n += c
-		}
-	}
-	return n
 }
 
 // Listen implements driver.Store.
@@ -210,9 +195,6 @@ func through[A any](ctx context.Context, f *Faulty, op Op, name string, do func(
 	case r.Effect == FailAfter:
 		_, _ = do(ctx) // the answer is what is lost
 		return none, &driver.Failure{Err: errLost, Maybe: true, Silent: true}
-	case r.Effect == Hang:
-		<-ctx.Done()
-		return none, &driver.Failure{Err: ctx.Err(), Silent: true}
 	}
 	type result struct {
 		answer A
@@ -238,11 +220,10 @@ func through[A any](ctx context.Context, f *Faulty, op Op, name string, do func(
 	}
 }
 
-// decide counts a request and returns the rule for it, or nil, and whether it is cut off.
+// decide returns the rule for a request, or nil, and whether it is cut off.
 func (f *Faulty) decide(op Op, name string) (*Rule, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.calls[op]++
 	for _, r := range f.rules {
 		usedUp := r.Count != 0 && r.seen >= r.After+r.Count
 		if usedUp || r.Op != AnyOp && r.Op != op || r.Name != "" && r.Name != name {

@@ -29,7 +29,6 @@ func TestFaulty(t *testing.T) {
 		{Rule{Effect: SlowBefore, Delay: 30 * time.Second}, false, true, true},
 		{Rule{Effect: SlowAfter, Delay: time.Millisecond}, true, false, true},
 		{Rule{Effect: SlowAfter, Delay: 30 * time.Second}, false, true, true},
-		{Rule{Effect: Hang}, false, false, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := NewFaulty(new(memlock.Store).Participant(), c.rule)
@@ -63,8 +62,5 @@ func TestFaultyCut(t *testing.T) {
 	f.Heal()
 	if _, err := f.Inspect(t.Context(), "a"); err != nil || len(events) != 1 || events[0] != driver.Missed {
 		t.Errorf("Inspect after Heal = %v; events %v, want that some were missed", err, events)
-	}
-	if n := f.Calls(Inspect); n != 3 || f.Calls(AnyOp) != 3 {
-		t.Errorf("%d requests; want 3", n)
 	}
 }

@@ -3,7 +3,6 @@
 package drivertest
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"sync"
@@ -24,8 +23,6 @@ type Link struct {
 
 	mu     sync.Mutex
 	fault  Fault
-	after  string // text from the server behind which the fault next begins; empty if none
-	next   Fault
 	target string
 	made   int           // connections
 	late   time.Duration // of what comes over new connections, each way
@@ -65,10 +62,6 @@ func (l *Link) Fault() Fault {
 func (l *Link) Set(f Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.set(f)
-}
-
-func (l *Link) set(f Fault) {
 	l.fault = f
 	for c, lost := range l.conns {
 		switch {
@@ -80,14 +73,6 @@ func (l *Link) set(f Fault) {
 			c.Close()
 		}
 	}
-}
-
-// SetAfter lets a fault begin as soon as text has come from the server. The text is
-// found only if it comes in one read, so it must be short.
-func (l *Link) SetAfter(text string, f Fault) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.after, l.next = text, f
 }
 
 // Redirect puts another server behind the address, and closes all connections.
@@ -208,9 +193,6 @@ func (l *Link) pass(dst, src net.Conn, d direction, w io.Writer) {
 				}
 				lost = true
 			}
-			if d == down {
-				l.passed(buf[:n])
-			}
 		}
 		if err != nil {
 			return
@@ -233,16 +215,6 @@ func (l *Link) loses(d direction, src, dst net.Conn) bool {
 		}
 	}
 	return true
-}
-
-// passed begins the fault that is to come behind some text.
-func (l *Link) passed(text []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.after != "" && bytes.Contains(text, []byte(l.after)) {
-		l.after = ""
-		l.set(l.next)
-	}
 }
 
 func (l *Link) keep(c net.Conn) bool {

@@ -4,188 +4,197 @@ package drivertest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
-// linked returns a server, a healthy link to it and a connection that works.
-func linked(t *testing.T) (*echo, *Link, *caller) {
-	t.Parallel()
-	e := startEcho(t, "one")
-	l := NewLink(t, e.addr)
-	c := dial(t, l)
-	c.say("hello")
-	c.hears("one hello")
-	e.arrives("hello")
-	return e, l, c
-}
-
-// works checks that a new connection works, and that nothing else has reached the
-// server.
-func works(t *testing.T, e *echo, l *Link) {
-	t.Helper()
-	c := dial(t, l)
-	c.say("again")
-	c.hears("one again")
-	e.arrives("again")
-}
-
-// TestLinkLosses: a fault loses exactly what its comment says, and a connection that
-// has lost something ends when the link is healthy again.
-func TestLinkLosses(t *testing.T) {
-	for _, c := range []struct {
-		fault         Fault
-		arrives, news bool // what the client sends, and what is sent on a new connection
-	}{
-		{BlackHole, false, false}, {RequestsLost, false, false}, {RepliesLost, true, true}, {Forgotten, false, true},
-	} {
-		t.Run(c.fault.String(), func(t *testing.T) {
-			e, l, old := linked(t)
-			l.Set(c.fault)
-			old.say("lost")
-			if c.arrives {
-				e.arrives("lost")
+// server answers each line with its name and the line. arrived has the lines.
+func server(t *testing.T, name string) (addr string, arrived chan string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	arrived = make(chan string, 100)
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
 			}
-			old.silent()
-			if c.fault == Forgotten {
-				works(t, e, l)
-			} else {
-				fresh := dial(t, l)
-				fresh.say("fresh")
-				if c.news {
-					e.arrives("fresh")
+			go func() {
+				defer c.Close()
+				for lines := bufio.NewScanner(c); lines.Scan(); {
+					arrived <- lines.Text()
+					fmt.Fprintln(c, name, lines.Text())
 				}
-				fresh.silent()
-				l.Set(Healthy)
-				fresh.ended(true)
+			}()
+		}
+	}()
+	return listener.Addr().String(), arrived
+}
+
+// said sends a line over a new connection and returns what comes back: an answer, "nothing" or "end".
+func said(t *testing.T, c net.Conn, line string, within time.Duration) string {
+	t.Helper()
+	fmt.Fprintln(c, line)
+	c.SetReadDeadline(time.Now().Add(within))
+	answer, err := bufio.NewReader(c).ReadString('\n')
+	switch {
+	case err == nil:
+		return answer[:len(answer)-1]
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "nothing"
+	}
+	return "end"
+}
+
+func dial(t *testing.T, l *Link) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", l.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+const (
+	linkPatience = 45 * time.Second
+	aMoment      = 100 * time.Millisecond
+)
+
+// lost returns how many ends of connections have lost something.
+func lost(l *Link) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, has := range l.conns {
+		if has {
+			n++
+		}
+	}
+	return n
+}
+
+// TestLink: a fault loses exactly what its comment says, and a connection that has lost something ends when the link is
+// healthy again.
+func TestLink(t *testing.T) {
+	for _, f := range []struct {
+		fault      Fault
+		old, fresh string // what comes back over a connection that was there, and over a new one
+		arrives    int    // how many of the two lines
+		lost       int    // how many ends of connections have lost something
+	}{
+		{Healthy, "one old", "one fresh", 2, 0},
+		{BlackHole, "nothing", "nothing", 0, 3},
+		{RepliesLost, "nothing", "nothing", 2, 4},
+		{Forgotten, "nothing", "one fresh", 1, 2},
+		{Delayed, "one old", "one fresh", 2, 0},
+		{Resets, "end", "end", 0, 0},
+		{HangsUp, "end", "end", 2, 0},
+	} {
+		t.Run(f.fault.String(), func(t *testing.T) {
+			t.Parallel()
+			addr, arrived := server(t, "one")
+			l := NewLink(t, addr)
+			send := func(c net.Conn, line, want string) {
+				t.Helper()
+				within := linkPatience
+				if want == "nothing" {
+					within = aMoment
+				}
+				if got := said(t, c, line, within); got != want {
+					t.Errorf("%s: %q comes back; want %q", line, got, want)
+				}
+			}
+			old := dial(t, l)
+			send(old, "hello", "one hello")
+			l.Set(f.fault)
+			began := time.Now()
+			send(old, "old", f.old)
+			if d := time.Since(began); f.fault == Delayed && d < 2*linkDelay {
+				t.Errorf("there and back took %v; want %v each way", d, linkDelay)
+			}
+			fresh, err := net.Dial("tcp", l.Addr())
+			if err != nil { // it was reset before it was made
+				fresh = old
+			}
+			defer fresh.Close()
+			send(fresh, "fresh", f.fresh)
+			if !servers.Eventually(linkPatience, func() bool { return lost(l) == f.lost }) {
+				t.Fatalf("%d ends have lost something; want %d", lost(l), f.lost)
 			}
 			l.Set(Healthy)
-			old.ended(true)
-			works(t, e, l)
+			for _, c := range []net.Conn{old, fresh} {
+				want := "one more"
+				if lost := map[net.Conn]string{old: f.old, fresh: f.fresh}[c]; lost == "nothing" || lost == "end" {
+					want = "end"
+				}
+				send(c, "more", want)
+			}
+			send(dial(t, l), "last", "one last")
+			n := 0
+			for line := ""; line != "last"; line = <-arrived {
+				if line == "old" || line == "fresh" {
+					n++
+				}
+			}
+			if n != f.arrives {
+				t.Errorf("%d of two lines arrive; want %d", n, f.arrives)
+			}
 		})
 	}
 }
 
-// TestLinkHalfOpen: while requests are lost, messages from the server arrive.
-func TestLinkHalfOpen(t *testing.T) {
-	t.Parallel()
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	l := NewLink(t, server.Addr().String())
-	c := dial(t, l)
-	far, err := server.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer far.Close()
-	l.Set(RequestsLost)
-	c.say("lost")
-	fmt.Fprintln(far, "news")
-	c.hears("news")
-}
-
 // TestLinkKeepsWhatLostNothing: a fault that met nothing leaves no trace.
 func TestLinkKeepsWhatLostNothing(t *testing.T) {
-	e, l, c := linked(t)
+	addr, _ := server(t, "one")
+	l := NewLink(t, addr)
+	c := dial(t, l)
+	said(t, c, "hello", linkPatience)
 	l.Set(BlackHole)
 	l.Set(Healthy)
-	c.say("on")
-	c.hears("one on")
-	e.arrives("on")
+	if got := said(t, c, "on", linkPatience); got != "one on" {
+		t.Errorf("%q comes back; want an answer", got)
+	}
 }
 
 // TestLinkSlow: everything takes longer, and nothing waits for what was sent before.
 func TestLinkSlow(t *testing.T) {
-	e, l, _ := linked(t)
+	addr, arrived := server(t, "one")
+	l := NewLink(t, addr)
 	const late = 100 * time.Millisecond
 	l.Slow(late)
 	c := dial(t, l)
 	began := time.Now()
-	for range 50 {
-		c.say("slow")
+	for range 400 {
+		fmt.Fprintln(c, "slow")
 	}
-	for range 50 {
-		e.arrives("slow")
+	for range 400 {
+		<-arrived
 	}
-	if d := time.Since(began); d < late || d > 50*late {
-		t.Errorf("50 lines took %v; want %v for all of them together", d, late)
-	}
-}
-
-func TestLinkDelayed(t *testing.T) {
-	e, l, c := linked(t)
-	l.Set(Delayed)
-	began := time.Now()
-	c.say("slow")
-	c.hears("one slow")
-	if d := time.Since(began); d < 2*linkDelay {
-		t.Errorf("there and back took %v; want %v each way", d, linkDelay)
-	}
-	e.arrives("slow")
-}
-
-func TestLinkResets(t *testing.T) {
-	e, l, c := linked(t)
-	l.Set(Resets)
-	c.ended(false)
-	if fresh, err := net.Dial("tcp", l.Addr()); err == nil {
-		(&caller{t, fresh, bufio.NewReader(fresh)}).ended(false)
-		fresh.Close()
-	}
-	l.Set(Healthy)
-	works(t, e, l)
-}
-
-// TestLinkHangsUp: the server has received the request when the connection ends.
-func TestLinkHangsUp(t *testing.T) {
-	e, l, c := linked(t)
-	l.Set(HangsUp)
-	c.say("lost")
-	c.ended(true)
-	e.arrives("lost")
-	l.Set(Healthy)
-	works(t, e, l)
-}
-
-// TestLinkSetAfter: the text arrives, and nothing behind it, once.
-func TestLinkSetAfter(t *testing.T) {
-	e, l, c := linked(t)
-	l.SetAfter("one grant", RepliesLost)
-	for _, line := range []string{"other", "grant"} {
-		if f := l.Fault(); f != Healthy {
-			t.Errorf("the link is %v before the text", f)
-		}
-		c.say(line)
-		c.hears("one " + line)
-		e.arrives(line)
-	}
-	c.say("late")
-	e.arrives("late")
-	c.silent()
-	if f := l.Fault(); f != RepliesLost {
-		t.Errorf("the link is %v behind the text", f)
-	}
-	l.Set(Healthy)
-	works(t, e, l)
-	if f := l.Fault(); f != Healthy {
-		t.Errorf("the link is %v again; want it once", f)
+	if d := time.Since(began); d < late || d > 200*late {
+		t.Errorf("400 lines took %v; want %v for all of them together", d, late)
 	}
 }
 
 func TestLinkRedirectAndClose(t *testing.T) {
-	_, l, c := linked(t)
-	l.Redirect(startEcho(t, "two").addr)
-	c.ended(true)
-	c = dial(t, l)
-	c.say("hello")
-	c.hears("two hello")
+	one, _ := server(t, "one")
+	two, _ := server(t, "two")
+	l := NewLink(t, one)
+	c := dial(t, l)
+	said(t, c, "hello", linkPatience)
+	l.Redirect(two)
+	if old, fresh := said(t, c, "hello", linkPatience), said(t, dial(t, l), "hello", linkPatience); old != "end" || fresh != "two hello" {
+		t.Errorf("after Redirect %q and %q come back", old, fresh)
+	}
 	l.Close()
-	c.ended(true)
 	l.Close()
 	if c, err := net.Dial("tcp", l.Addr()); err == nil {
 		c.Close()
@@ -196,8 +205,7 @@ func TestLinkRedirectAndClose(t *testing.T) {
 // TestLinkKeepsItsAddress: nobody else gets the address of a closed link before its test
 // has ended: no other link, no server, and no connection.
 func TestLinkKeepsItsAddress(t *testing.T) {
-	t.Parallel()
-	l := NewLink(t, startEcho(t, "one").addr)
+	l := NewLink(t, "127.0.0.1:1")
 	l.Close()
 	if held, err := net.ListenPacket("udp", l.Addr()); err == nil {
 		held.Close()

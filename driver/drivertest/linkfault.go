@@ -11,9 +11,6 @@ const (
 	Healthy Fault = iota
 	// BlackHole: what is sent is lost, both ways, and new connections get no answer.
 	BlackHole
-	// RequestsLost: half-open. What the client sends is lost, what the server sends
-	// arrives.
-	RequestsLost
 	// RepliesLost: half-open. What the client sends arrives, what the server sends
 	// is lost.
 	RepliesLost
@@ -30,7 +27,7 @@ const (
 )
 
 func (f Fault) String() string {
-	return [...]string{"healthy", "black hole", "requests lost", "replies lost", "delay", "reset", "hang-up", "forgotten"}[f]
+	return [...]string{"healthy", "black hole", "replies lost", "delay", "reset", "hang-up", "forgotten"}[f]
 }
 
 const (
@@ -48,5 +45,5 @@ const (
 
 // loses reports whether the fault loses what is sent in a direction.
 func (f Fault) loses(d direction) bool {
-	return f == BlackHole || f == RequestsLost && d == up || f == RepliesLost && d == down
+	return f == BlackHole || f == RepliesLost && d == down
 }

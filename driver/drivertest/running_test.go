@@ -2,7 +2,11 @@
 
 package drivertest
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
 
 type keeper struct{ on, off chan struct{} }
 
@@ -22,4 +26,7 @@ func TestRunning(t *testing.T) {
 		<-c.on
 	}
 	close(c.off)
+	if !servers.Eventually(linkPatience, func() bool { return Running(function) == 0 }) {
+		t.Error("Running counts goroutines that have ended")
+	}
 }
