@@ -55,6 +55,7 @@ func TestRequestsInOneCall(t *testing.T) {
 			woken <- struct{}{}
 		}
 	})
+	listensAt(t, node)
 	before, requests, began := f[0].scriptCalls(), 0, time.Now()
 	for round := 0; ; round++ {
 		// On a busy machine few come together.
