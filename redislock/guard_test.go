@@ -150,7 +150,7 @@ func TestUnguarded(t *testing.T) {
 			a, b := open(t, s.url(), opts), open(t, s.url(), opts)
 			old := take(t, a, long("deploy"))
 			forget(s)
-			if !eventually(5*time.Second, func() bool {
+			if !eventually(patience, func() bool {
 				_, err := b.TryAcquire(t.Context(), long("deploy"))
 				return err == nil
 			}) {

@@ -51,7 +51,7 @@ func startGroup(t *testing.T) *group {
 		}
 		return strings.Count(g.master.do("info", "replication"), "state=online") == 2
 	}
-	if !eventually(30*time.Second, ready) {
+	if !eventually(2*patience, ready) {
 		t.Fatal("the sentinels do not find each other")
 	}
 	return g

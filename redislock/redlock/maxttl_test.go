@@ -82,7 +82,7 @@ func TestSetMaxTTL(t *testing.T) {
 		t.Errorf("SetMaxTTL with one node stopped = %v; want the node named", err)
 	}
 	f[2].cont()
-	if !eventually(10*time.Second, func() bool {
+	if !eventually(patience, func() bool {
 		g, err := a.TryAcquire(t.Context(), lasting("after", 3*time.Second))
 		if err == nil {
 			g.Release(t.Context())

@@ -44,7 +44,7 @@ func TestPattern(t *testing.T) {
 		got <- g
 	}()
 	for _, s := range f[:2] {
-		if !eventually(10*time.Second, func() bool { return s.do("zcard", "pawl:redlock:{lock:"+name+"}:waiters") == "1" }) {
+		if !eventually(patience, func() bool { return s.do("zcard", "pawl:redlock:{lock:"+name+"}:waiters") == "1" }) {
 			t.Error("Acquire is not in the queue")
 		}
 	}

@@ -77,7 +77,7 @@ func TestOtherSet(t *testing.T) {
 	five[1].restart()
 	five[2].restart()
 	refusedSet(t, f[2:5], withMaxTTL(time.Second), f[0].Addr, f[1].Addr, "missing here")
-	if !eventually(20*time.Second, func() bool {
+	if !eventually(patience, func() bool {
 		g, err := openDriver(t, five.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting("after", time.Second))
 		if err == nil {
 			g.Release(t.Context())

@@ -77,7 +77,7 @@ func endWithSilent(t *testing.T, stopped int, nodeTimeout, limit time.Duration) 
 	for _, r := range f[:stopped] {
 		r.cont()
 	}
-	if !eventually(10*time.Second, func() bool { // the requests to end the lease were sent
+	if !eventually(20*time.Second, func() bool { // the requests to end the lease were sent: it would last for 30
 		d := openDriver(t, f.url(), opts)
 		g, err := d.TryAcquire(t.Context(), lasting(name, time.Second))
 		if err == nil {

@@ -92,7 +92,7 @@ func guarded(t *testing.T, w *watch, c *exec.Cmd, told ...string) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the guard does not end")
 	}
 }
