@@ -30,7 +30,8 @@ var layers = []struct {
 	{packages: []string{"driver"}},
 	{packages: []string{"internal/schedule", "internal/line"}}, // of package pawl
 	{packages: []string{"internal/trust"}},
-	{packages: []string{"internal/nodewire"}}, // of redislock/redlock and the simulator
+	{packages: []string{"internal/nodewire"}},  // of redislock/redlock and the simulator
+	{packages: []string{"internal/nodemodel"}}, // a node in memory, for tests and the simulator
 	{packages: []string{"internal/participant"}},
 	{packages: []string{"internal/client"}},
 	{packages: []string{""}},

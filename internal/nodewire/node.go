@@ -60,8 +60,8 @@ type Node interface {
 	// had a lock, and next whether a waiter has that lock now.
 	End(ctx context.Context, e Ending) (had, next bool, err error)
 
-	// Enqueue puts a waiter in the queue, or takes it out. It returns the state of the
-	// name after that. See Place.
+	// Enqueue puts a waiter in the queue. It returns the state of the name after that.
+	// See Place.
 	Enqueue(ctx context.Context, p Place) (State, error)
 
 	// Want makes a wish, or takes it away. It returns the state of the name after
@@ -207,14 +207,12 @@ type Ending struct {
 	News  string // who broke the lease and why; "" if its holder ends it
 }
 
-// Place puts a waiter for an exclusive lock in the queue of a node, or takes it out. It
-// replaces an earlier Place of Lease. If Shared is set, the waiter wants a shared lock, and
-// is a listener instead. All requests of a lease have the same Shared. The node does, in one
-// step:
+// Place puts a waiter for an exclusive lock in the queue of a node. It replaces an earlier
+// Place of Lease. If Shared is set, the waiter wants a shared lock, and is a listener
+// instead. All requests of a lease have the same Shared. The node does, in one step:
 //
 //  1. If Lease is among the ended ones or has an exclusive lock: nothing.
-//  2. If For is 0, Lease leaves the queue.
-//  3. Otherwise Lease is in the queue for this long from now, or until the node has handed
+//  2. Otherwise Lease is in the queue for this long from now, or until the node has handed
 //     the lock to it, or until it has ended. The queue is in the order of Place; waiters
 //     with the same Place are in the order of Lease.
 type Place struct {

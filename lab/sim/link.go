@@ -160,7 +160,7 @@ func (l *link) End(ctx context.Context, e nodewire.Ending) (had, next bool, err 
 func (l *link) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, error) {
 	l.w.asked(l.client, p.Lease)
 	states := make(chan nodewire.State, 2)
-	if err := l.carry(ctx, 11+l.w.attempt(p.Lease), func() { states <- l.node.enqueue(l.client, p) }); err != nil {
+	if err := l.carry(ctx, 11+l.w.attempt(p.Lease), func() { states <- l.node.model.Enqueue(p) }); err != nil {
 		return nodewire.State{}, err
 	}
 	return <-states, nil
@@ -178,7 +178,7 @@ func (l *link) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error
 // Read implements nodewire.Node.
 func (l *link) Read(ctx context.Context, names []string, _ bool) ([]nodewire.State, error) {
 	states := make(chan []nodewire.State, 2)
-	if err := l.carry(ctx, 5, func() { states <- l.node.read(names) }); err != nil {
+	if err := l.carry(ctx, 5, func() { states <- l.node.model.Read(names) }); err != nil {
 		return nil, err
 	}
 	return <-states, nil
@@ -187,7 +187,7 @@ func (l *link) Read(ctx context.Context, names []string, _ bool) ([]nodewire.Sta
 // List implements nodewire.Node.
 func (l *link) List(ctx context.Context, prefix string) ([]string, error) {
 	names := make(chan []string, 2)
-	if err := l.carry(ctx, 6, func() { names <- l.node.list(prefix) }); err != nil {
+	if err := l.carry(ctx, 6, func() { names <- l.node.model.List(prefix) }); err != nil {
 		return nil, err
 	}
 	return <-names, nil
@@ -196,7 +196,7 @@ func (l *link) List(ctx context.Context, prefix string) ([]string, error) {
 // Status implements nodewire.Node.
 func (l *link) Status(ctx context.Context) (nodewire.Status, error) {
 	s := make(chan nodewire.Status, 2)
-	if err := l.carry(ctx, 8, func() { s <- l.node.status() }); err != nil {
+	if err := l.carry(ctx, 8, func() { s <- l.node.model.Status(l.Addr()) }); err != nil {
 		return nodewire.Status{}, err
 	}
 	return <-s, nil

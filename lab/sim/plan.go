@@ -38,7 +38,6 @@ type Off struct {
 	Fence      bool // the resource does not look at tokens
 	Ending     bool // what a failed attempt got is not given back
 	Wishes     bool // nodes let readers in although a writer waits
-	Writers    bool // nodes let readers in although a writer has the lock
 }
 
 // Script is what one client does, one Step after the other.

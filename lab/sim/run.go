@@ -33,6 +33,7 @@ type world struct {
 
 	mu     sync.Mutex
 	leases map[string]int        // the numbers of leases, by id
+	owners []int                 // their clients, by number
 	stalls map[int]time.Duration // until when a client stands still by its script
 }
 
@@ -57,7 +58,7 @@ func Run(in Bubble, p Plan) *History {
 }
 
 func newWorld(p Plan) *world {
-	w := &world{plan: p, rec: &recorder{begin: time.Now()}, leases: make(map[string]int), stalls: make(map[int]time.Duration)}
+	w := &world{plan: p, rec: &recorder{begin: time.Now()}, leases: make(map[string]int), owners: []int{0}, stalls: make(map[int]time.Duration)}
 	w.resource = &resource{w: w}
 	w.watch = &watch{w: w, known: make(map[string]bool)}
 	for i := range p.Nodes {
@@ -147,6 +148,7 @@ func (w *world) asked(client int, id string) {
 	_, known := w.leases[id]
 	if !known {
 		w.leases[id] = len(w.leases) + 1
+		w.owners = append(w.owners, client)
 	}
 	n := w.leases[id]
 	w.mu.Unlock()
@@ -161,6 +163,14 @@ func (w *world) number(id string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.leases[id]
+}
+
+// owner returns the client of a lease.
+func (w *world) owner(id string) int {
+	n := w.number(id)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.owners[n]
 }
 
 // attempt returns the number of an attempt among the attempts of all leases, a multiple of 256.
@@ -273,7 +283,7 @@ func (w *world) lastRound(clients []*client) {
 func (w *world) check(over func(lease string) bool) {
 	for _, n := range w.nodes {
 		n.mu.Lock()
-		for _, l := range n.at(lockName).locks {
+		for _, l := range n.model.Name(lockName).Locks {
 			if over(l.Lease) {
 				w.rec.violated(LeftBehind, "%s still has lease %d", n.lane, w.number(l.Lease))
 			}

@@ -56,7 +56,7 @@ func try(t *testing.T, d *store) *grant {
 func others(all []*master, lease string) {
 	for _, m := range all {
 		m.mu.Lock()
-		m.propose(nodewire.Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Hour, Record: "{}"})
+		m.Model.Propose(nodewire.Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Hour, Record: "{}"})
 		m.mu.Unlock()
 	}
 }

@@ -153,7 +153,7 @@ func TestSplitBesideASilentNode(t *testing.T) {
 		const left = 200 * time.Millisecond // in which there are an attempt and some looks
 		for _, m := range all[:2] {
 			m.mu.Lock()
-			m.propose(nodewire.Proposal{Name: name, Lease: "other", Token: 1, TTL: left, Record: "-"})
+			m.Model.Propose(nodewire.Proposal{Name: name, Lease: "other", Token: 1, TTL: left, Record: "-"})
 			m.mu.Unlock()
 		}
 		began := driver.Now()

@@ -5,7 +5,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
+	"github.com/pawl-go/pawl/internal/nodemodel"
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
@@ -119,9 +119,7 @@ func (l *linked) crash(all []*master) {
 	l.setCut(true)
 	for _, m := range all {
 		m.mu.Lock()
-		for _, n := range m.names {
-			n.queue = slices.DeleteFunc(n.queue, func(w waiter) bool { return l.mine[w.Lease] })
-		}
+		m.Leave(func(w nodemodel.Waiter) bool { return l.mine[w.Lease] })
 		m.mu.Unlock()
 	}
 }

@@ -37,7 +37,7 @@ func TestClockIsReadForEachRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)
 		for _, m := range all {
-			m.at(name).store(uint64(time.Now().UnixMicro())+1, "somebody", false)
+			m.Name(name).Store(uint64(time.Now().UnixMicro())+1, "somebody", false)
 		}
 		d := start(t, all, &Options{NodeTimeout: 5 * time.Second})
 		for _, m := range all {

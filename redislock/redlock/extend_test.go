@@ -53,7 +53,7 @@ func TestNoExtensionAfterTheEnd(t *testing.T) {
 		g := try(t, start(t, all, nil))
 		time.Sleep(10 * time.Second)
 		for _, m := range all { // their clocks are slow
-			m.propose(nodewire.Proposal{Name: name, Lease: g.lease, Token: g.token, TTL: time.Second})
+			m.Model.Propose(nodewire.Proposal{Name: name, Lease: g.lease, Token: g.token, TTL: time.Second})
 		}
 		before := all[0].calls
 		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {

@@ -26,7 +26,7 @@ func TestFarNodesDecide(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		all[0].mu.Lock()
-		all[0].closed = time.Now().Add(time.Minute) // it has restarted
+		all[0].Closed = time.Now().Add(time.Minute) // it has restarted
 		all[0].mu.Unlock()
 		began := time.Now()
 		g, err := d.TryAcquire(t.Context(), request())

@@ -82,7 +82,7 @@ func TestNoRoundIsWonBelowAFloorHeardOf(t *testing.T) {
 			d := start(t, all, nil)
 			ahead := uint64(time.Now().Add(time.Minute).UnixMicro())
 			for _, m := range all[3:] {
-				m.at(name).store(ahead, "ahead", false)
+				m.Name(name).Store(ahead, "ahead", false)
 			}
 			for i, m := range all {
 				m.set(always(fault{after: time.Millisecond + time.Duration(i/3)*late}))

@@ -78,8 +78,8 @@ func TestOverload(t *testing.T) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			for i := range goroutines {
-				if n := m.at(fmt.Sprint(name, "-", i)); len(n.ended)+len(n.locks) > 0 {
-					t.Fatalf("%s remembers %d ends and has %d locks; want none", m.addr, len(n.ended), len(n.locks))
+				if n := m.Name(fmt.Sprint(name, "-", i)); len(n.Ended)+len(n.Locks) > 0 {
+					t.Fatalf("%s remembers %d ends and has %d locks; want none", m.addr, len(n.Ended), len(n.Locks))
 				}
 			}
 		}

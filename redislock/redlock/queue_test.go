@@ -206,13 +206,13 @@ func TestNodesDisagree(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		for i := range 2 { // as if requests of the first had been lost
 			all[i].mu.Lock()
-			q := all[i].at(name).queue
+			q := all[i].Name(name).Queue
 			q[0], q[1] = q[1], q[0]
 			all[i].mu.Unlock()
 		}
 		last := all[1]
 		last.mu.Lock()
-		last.at(name).queue = nil
+		last.Name(name).Queue = nil
 		last.mu.Unlock()
 		began := driver.Now()
 		g.Release(t.Context())

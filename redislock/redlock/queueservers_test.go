@@ -7,79 +7,10 @@ package redlock
 import (
 	"fmt"
 	"github.com/pawl-go/pawl/internal/nodewire"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 )
-
-// TestQueuesDoWhatNodeSays: the same as TestScriptsDoWhatNodeSays, of exclusive locks and their queues.
-func TestQueuesDoWhatNodeSays(t *testing.T) {
-	t.Parallel()
-	opts := patient()
-	f := startFleet(t, 3, opts)
-	node := single(t, f[0], opts)
-	handed := 0
-	for seed := range uint64(20) {
-		f[0].do("flushall")
-		fleet(f[:1]).oneByOne(t, opts)
-		model, r := masters(1)[0], rand.New(rand.NewPCG(seed, 1))
-		lease := func() string { return fmt.Sprint("lease", r.IntN(5)) }
-		shown := func(n nodewire.Node) string {
-			s, err := n.Read(t.Context(), []string{name}, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return fmt.Sprint(seen(s[0], time.Minute), " ", s[0].Waiters)
-		}
-		queued := time.Now()
-		late := func() bool { return time.Since(queued) > 5*time.Second } // the server's queue lasts for 6
-		for i := range 60 {
-			var did any
-			var err error
-			token := uint64(1 + i/6 + r.IntN(6))
-			switch r.IntN(3) {
-			case 0:
-				l := lease()
-				p := nodewire.Place{Name: name, Lease: l, Place: r.Uint64N(4), Shared: l == "lease4" && seed%4 == 0, For: time.Duration(r.IntN(5)) * time.Minute, Token: token, TTL: time.Minute, Record: "{}"}
-				did, queued = p, time.Now()
-				_, _ = model.Enqueue(t.Context(), p)
-				_, err = node.Enqueue(t.Context(), p)
-			case 1:
-				p := nodewire.Proposal{Mode: nodewire.Mode(r.IntN(2)), Name: name, Lease: lease(), Queued: r.IntN(4) > 0, Token: token, TTL: time.Minute, Record: "{}"}
-				did = p
-				_, _ = model.Propose(t.Context(), p)
-				_, err = node.Propose(t.Context(), p)
-			default:
-				l := lease()
-				if locks := model.stateOf(name).Locks; len(locks) > 0 && r.IntN(2) == 0 {
-					l = locks[0].Lease
-				}
-				e := nodewire.Ending{Name: name, Lease: l, Bar: r.IntN(9) == 0, Held: r.IntN(2) == 0, Next: token}
-				did = e
-				_, want, _ := model.End(t.Context(), e)
-				var got bool
-				if _, got, err = node.End(t.Context(), e); got != want && !late() {
-					t.Errorf("seed %d: %+v hands over: %t; want %t", seed, e, got, want)
-				}
-				if got {
-					handed++
-				}
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want, got := shown(model), shown(node); got != want && late() {
-				break
-			} else if got != want {
-				t.Fatalf("seed %d: after %+v: %s; want %s", seed, did, got, want)
-			}
-		}
-	}
-	if handed < 20 {
-		t.Errorf("%d locks were handed over; want many", handed)
-	}
-}
 
 // TestPlacesAtServers: what a server looks at before it hands over a lock.
 func TestPlacesAtServers(t *testing.T) {

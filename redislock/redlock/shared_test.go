@@ -126,7 +126,7 @@ func TestReadersHeal(t *testing.T) {
 		}
 		forget()
 		all[0].mu.Lock()
-		all[0].propose(nodewire.Proposal{Name: name, Lease: "writer", Token: second.token + 1, TTL: time.Second, Record: "{}"})
+		all[0].Model.Propose(nodewire.Proposal{Name: name, Lease: "writer", Token: second.token + 1, TTL: time.Second, Record: "{}"})
 		all[0].mu.Unlock()
 		time.Sleep(2 * time.Second)
 		renew(second)
@@ -146,10 +146,10 @@ func TestLossBehindAWish(t *testing.T) {
 		g := tryShared(t, d)
 		for _, m := range all {
 			m.mu.Lock()
-			n := m.at(name)
-			n.locks = nil
-			n.store(g.token+1, "writer", false)
-			n.wishes["another"] = time.Now().Add(lookEvery)
+			n := m.Name(name)
+			n.Locks = nil
+			n.Store(g.token+1, "writer", false)
+			n.Wishes["another"] = time.Now().Add(lookEvery)
 			m.mu.Unlock()
 		}
 		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {

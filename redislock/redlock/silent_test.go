@@ -147,7 +147,7 @@ func TestShortLease(t *testing.T) {
 			time.Sleep(2 * silence)
 			free(t, all, "")
 			all[2].mu.Lock()
-			n := len(all[2].at(name).ended)
+			n := len(all[2].Name(name).Ended)
 			all[2].mu.Unlock()
 			if late := slow > silence; n > 0 != late {
 				t.Errorf("after %v the node remembers %d leases", slow, n)

@@ -40,7 +40,7 @@ func TestTokenOfTwoRounds(t *testing.T) {
 					m.set(only("propose", fault{after: time.Millisecond})) // all answers come in one instant
 				}
 				for i, m := range all[:high] {
-					m.at(name).store(floor+uint64(i), "somebody", false)
+					m.Name(name).Store(floor+uint64(i), "somebody", false)
 				}
 				d := start(t, all, nil)
 				g := try(t, d)

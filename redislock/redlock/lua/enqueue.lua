@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- enqueue puts a waiter for an exclusive lock in the queue, or a waiter for a shared lock among the listeners. It also takes
--- either out. This part serves the ordinary case: one exclusive lease has the lock, and there are no listeners and no wishes.
+-- enqueue puts a waiter for an exclusive lock in the queue, or a waiter for a shared lock among the listeners.
+-- This part serves the ordinary case: one exclusive lease has the lock, and there are no listeners and no wishes.
 -- Gets: now, beyond of guard.lua; common.lua. The rest also gets state.lua.
 -- KEYS: the epoch, the lock, the floor, the mark that the lease has ended, the listeners, the wishes
 -- ARGV: the beginning of the record of the set of nodes, or ''; the lease; its place, or - for a listener; the token that it
--- would propose; the number of the request; the TTL in ms; the client; the record; how long to remember the waiter in ms, or 0 to take it out
+-- would propose; the number of the request; the TTL in ms; the client; the record; how long to remember the waiter in ms
 -- Returns {1, how many waiters are before the lease in the queue, then the state that add appends}, or {-1}, {-5, ttl} or
 -- {-6, record} as propose does
 
@@ -14,9 +14,7 @@ local head, lease, place, token, seq, ttl, client, record, remember = unpack(ARG
 local PLACES = '6000' -- how long a place lasts at most, in ms: three times lookEvery of store.go
 local queue = queued(listeners)
 local known, value, last, news = unpack(redis.call('MGET', epoch, lock, floor, mark), 1, 4)
-if remember == '0' then
-  dequeue(listeners, lease)
-elseif not news and not owned(value, lease) then
+if not news and not owned(value, lease) then
   local strange = other(epoch, head)
   if strange then return {-6, strange} end
   if beyond(known, ttl) then return {-5, ttl} end
