@@ -19,9 +19,7 @@ import (
 func TestAdoptInQuarantine(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
-	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, r.url(), longOptions())
 	a, b, known := open(t, r.url(), longOptions()), open(t, r.url(), longOptions()), open(t, r.url(), longOptions())
 	alone, shares := long("deploy"), long("readers")
 	shares.Shared = true
@@ -68,9 +66,7 @@ func TestAdoptInQuarantine(t *testing.T) {
 			t.Errorf("Renew in quarantine of a lease that was broken = %v, %v; want a ClosedError", since, err)
 		}
 	}
-	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, r.url(), longOptions())
 	for _, req := range broken {
 		g, err := c.Adopt(t.Context(), req.Name, req.Lease)
 		if err != nil {

@@ -21,15 +21,9 @@ import (
 func openMoving(t *testing.T, link *drivertest.Link, ttl time.Duration) (*pawl.Client, *servers.Output) {
 	t.Helper()
 	log := new(servers.Output)
-	opts := &Options{MaxTTL: ttl}
-	opts.TTL = ttl
+	opts := optionsOf(ttl)
 	opts.Logger = slog.New(slog.NewTextHandler(log, nil))
-	c, err := Open(t.Context(), "redis://"+link.Addr(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c, log
+	return openClient(t, "redis://"+link.Addr(), opts), log
 }
 
 // replicated starts a server with a replica, and blesses it for a MaxTTL.
@@ -37,11 +31,8 @@ func replicated(t *testing.T, ttl time.Duration) (master, replica *redis) {
 	t.Helper()
 	args := []string{"--repl-diskless-sync-delay", "0"}
 	master, replica = startServer(t, args...), startServer(t, args...)
-	opts := &Options{MaxTTL: ttl}
-	opts.TTL = ttl
-	if err := Bless(t.Context(), master.url(), opts); err != nil {
-		t.Fatal(err)
-	}
+	opts := optionsOf(ttl)
+	bless(t, master.url(), opts)
 	follow(t, replica, master)
 	return master, replica
 }
@@ -57,10 +48,7 @@ func TestAddressMoves(t *testing.T) {
 	link := drivertest.NewLink(t, before.Addr)
 	a, log := openMoving(t, link, ttl)
 	b, _ := openMoving(t, link, ttl)
-	held, err := a.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := acquire(t, a, "deploy")
 	next := make(chan error, 1)
 	go func() {
 		l, err := b.Acquire(t.Context(), "deploy")
@@ -82,6 +70,7 @@ func TestAddressMoves(t *testing.T) {
 	// What the former master renewed after the promotion the new one does not know.
 	renewed := moved.Sub(promoted) < ttl/6
 	var l *pawl.Lease
+	var err error
 	if !eventually(2*ttl+patience, func() bool { l, err = a.TryAcquire(t.Context(), "another"); return err == nil }) {
 		t.Fatalf("TryAcquire = %v", err)
 	}
@@ -90,22 +79,15 @@ func TestAddressMoves(t *testing.T) {
 	if took > 2*ttl+patience/2 {
 		t.Errorf("granted after %v", took)
 	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, l)
 	if err := held.Err(); err != nil && renewed {
 		t.Errorf("the lease that the new master knows has ended: %v", err)
 	}
 	if err := held.Release(t.Context()); err != nil && renewed {
 		t.Errorf("Release = %v", err)
 	}
-	select {
-	case err := <-next:
-		if err != nil {
-			t.Errorf("the waiter: %v", err)
-		}
-	case <-time.After(patience):
-		t.Error("the waiter stands beside a free lock")
+	if err := within(t, "the waiter stands beside a free lock", next); err != nil {
+		t.Errorf("the waiter: %v", err)
 	}
 	if n := link.Made() - made; n > 20 { // by two clients, in some seconds
 		t.Errorf("%d connections were made", n)
@@ -148,9 +130,7 @@ func TestAddressOfReplica(t *testing.T) {
 	if !eventually(3*patience, func() bool { l, err = a.TryAcquire(t.Context(), "deploy"); return err == nil }) {
 		t.Fatalf("TryAcquire = %v", err)
 	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, l)
 	if n := link.Made() - made; n > 20 {
 		t.Errorf("%d connections were made", n)
 	}
@@ -164,14 +144,11 @@ func TestEfficiencyAddressMoves(t *testing.T) {
 	t.Parallel()
 	before, after := replicated(t, time.Second)
 	link := drivertest.NewLink(t, before.Addr)
-	locks, err := Open(t.Context(), "redis://"+link.Addr()+"?mode=efficiency", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
+	locks := openClient(t, "redis://"+link.Addr()+"?mode=efficiency", nil)
 	after.do("replicaof", "no", "one")
 	link.Move(after.Addr)
 	follow(t, before, after)
+	var err error
 	if !eventually(patience, func() bool { _, err = locks.TryAcquire(t.Context(), "deploy"); return err == nil }) {
 		t.Errorf("TryAcquire = %v", err)
 	}
@@ -187,51 +164,22 @@ func TestOtherServerHasIt(t *testing.T) {
 	opts := testOptions()
 	opts.TTL, opts.MaxTTL = 3*time.Minute, 3*time.Minute
 	for _, r := range []*redis{first, second} {
-		if err := Bless(t.Context(), r.url(), opts); err != nil {
-			t.Fatal(err)
-		}
+		bless(t, r.url(), opts)
 	}
-	a, err := Open(t.Context(), "redis://"+link.Addr(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := openClient(t, "redis://"+link.Addr(), opts)
 	b := open(t, second.url(), opts)
 	var held []*pawl.Lease
 	for _, opt := range [][]pawl.Option{nil, {pawl.NoRenew()}, {pawl.Shared()}} {
 		name := "deploy" + string(rune('0'+len(held)))
-		l, err := a.Acquire(t.Context(), name, opt...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := acquire(t, a, name, opt...)
 		held = append(held, l)
-		req := long(name)
-		req.TTL = time.Minute
-		take(t, b, req)
+		take(t, b, long(name))
 	}
 	link.Redirect(second.Addr)
 	for i, l := range held {
-		select {
-		case <-l.Done():
-			if !errors.Is(l.Err(), pawl.ErrLost) {
-				t.Errorf("lease %d: %v", i, l.Err())
-			}
-		case <-time.After(patience):
-			t.Errorf("lease %d is believed although another server is there, and somebody else has it", i)
+		within(t, l.Name()+" is believed although another server is there, and somebody else has it", l.Done())
+		if !errors.Is(l.Err(), pawl.ErrLost) {
+			t.Errorf("lease %d: %v", i, l.Err())
 		}
 	}
-}
-
-// TestSameServerAgain: a lease that the store has survives that, and its TTL is not touched.
-func TestSameServerAgain(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	s := openLong(t, r)
-	g := take(t, s, long("deploy"))
-	left := r.do("pexpiretime", lockKey(defaultPrefix, "deploy"))
-	_, err := s.store.Renew(t.Context(), driver.Ref{Name: "deploy", Lease: g.ID()}, time.Microsecond)
-	if now := r.do("pexpiretime", lockKey(defaultPrefix, "deploy")); now != left || err != nil {
-		t.Errorf("the lease ends at %s, and not at %s (%v)", now, left, err)
-	}
-	release(t, g)
 }

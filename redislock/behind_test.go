@@ -23,20 +23,13 @@ import (
 func TestNewMasterWhoseClockIsBehind(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Minute
-	opts := &Options{MaxTTL: ttl}
-	opts.TTL = ttl
-	req := func() *driver.Request {
-		r := request("deploy")
-		r.TTL = ttl
-		return r
-	}
+	opts := optionsOf(ttl)
+	req := func() *driver.Request { return lasting("deploy", ttl) }
 	before := startServer(t, "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes")
 	before.do("debug", "set-active-expire", "0") // so that the claim is there until the next client asks
 	after, set := clockServer(t, "--repl-diskless-sync-delay", "0")
 	set(-ttl / 2)
-	if err := Bless(t.Context(), before.url(), opts); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, before.url(), opts)
 	copied := drivertest.NewLink(t, before.Addr) // to the replica
 	host, port, _ := net.SplitHostPort(copied.Addr())
 	after.do("replicaof", host, port)
@@ -108,14 +101,10 @@ func TestOwnLockInQuarantine(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			opts := &Options{MaxTTL: time.Minute}
-			opts.TTL = time.Minute
+			opts := optionsOf(time.Minute)
 			r := startServer(t)
-			if err := Bless(t.Context(), r.url(), opts); err != nil {
-				t.Fatal(err)
-			}
-			req := request("deploy")
-			req.TTL = time.Minute
+			bless(t, r.url(), opts)
+			req := long("deploy")
 			change(req)
 			s := open(t, r.url(), opts)
 			first, err := s.store.Ask(t.Context(), req)
@@ -129,9 +118,7 @@ func TestOwnLockInQuarantine(t *testing.T) {
 				t.Errorf("Ask while the server is closed = %v, %v; want that it is", ans, err)
 			}
 			w := wait(t, r, s, req) // returns when it is in the queue
-			if err := Bless(t.Context(), r.url(), opts); err != nil {
-				t.Fatal(err)
-			}
+			bless(t, r.url(), opts)
 			g := w.granted(2 * patience)
 			if g.Token() != first.Token {
 				t.Errorf("granted token %d; want %d, which the lock has", g.Token(), first.Token)

@@ -5,18 +5,11 @@
 package redislock
 
 import (
-	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // clusterOwnClient uses clients as rueidis makes them for a cluster.
@@ -66,9 +59,7 @@ func clusterLeastRights(t *testing.T, c *testCluster) {
 	name := c.nameOn(0, "rights")
 	g := take(t, s, long(name))
 	c.move(name, c.masters[0], c.masters[1], func() {
-		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-			t.Errorf("Renew = %v", err)
-		}
+		renews(t, g)
 	})
 	c.bless(longOptions())
 	c.move(name, c.masters[1], c.masters[0], nil)
@@ -89,37 +80,6 @@ func clusterLeastRights(t *testing.T, c *testCluster) {
 	}
 }
 
-// TestClusterTLS: the nodes are found and reached by TLS, with a certificate for the
-// address of each.
-func TestClusterTLS(t *testing.T) {
-	t.Parallel()
-	cert, key, _ := servers.Certificate(t)
-	var ports []string
-	for range 4 {
-		ports = append(ports, drivertest.FreeAddr(t))
-	}
-	var nodes []*redis
-	for i := range 2 {
-		_, secure, _ := net.SplitHostPort(ports[2*i])
-		_, bus, _ := net.SplitHostPort(ports[2*i+1])
-		nodes = append(nodes, startServer(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--tls-port", secure, "--tls-cluster", "yes",
-			"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"))
-	}
-	c := &testCluster{t: t, masters: nodes}
-	c.must(nodes[0], "cluster", "addslotsrange", "0", "8191")
-	c.must(nodes[1], "cluster", "addslotsrange", "8192", "16383")
-	host, port, _ := net.SplitHostPort(ports[2])
-	_, bus, _ := net.SplitHostPort(ports[3])
-	c.must(nodes[0], "cluster", "meet", host, port, bus)
-	c.awaitOK()
-	at := "rediss://" + ports[0] + "?ca_file=" + url.QueryEscape(cert)
-	works(t, at)
-	s := open(t, at, longOptions())
-	for i := range 20 { // at both of them
-		take(t, s, long(fmt.Sprint("name", i)))
-	}
-}
-
 // TestClusterEndpoints: nodes are asked where they say that they are, or where the node
 // that has named them is if they do not.
 func TestClusterEndpoints(t *testing.T) {
@@ -134,9 +94,7 @@ func TestClusterEndpoints(t *testing.T) {
 			name := c.nameOn(0, "moved")
 			g := take(t, s, long(name))
 			c.move(name, c.masters[0], c.masters[1], func() {
-				if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-					t.Errorf("Renew = %v", err)
-				}
+				renews(t, g)
 			})
 			release(t, g)
 		})

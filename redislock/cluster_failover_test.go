@@ -28,10 +28,10 @@ func TestClusterFailover(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 1)
 	master, replica := c.masters[0], c.replicas[0]
-	opts := clusterOptions(10 * time.Second)
+	opts := optionsOf(10 * time.Second)
 	c.bless(opts)
 	a, b := open(t, c.url(), opts), open(t, c.url(), opts)
-	lost := take(t, a, requestFor(c.nameOn(0, "lost"), opts.TTL))
+	lost := take(t, a, lasting(c.nameOn(0, "lost"), opts.TTL))
 	keep := func() {
 		t.Helper()
 		if _, err := lost.Renew(t.Context(), opts.TTL); err != nil {
@@ -46,24 +46,17 @@ func TestClusterFailover(t *testing.T) {
 	unguarded.AllowUnguarded, unguarded.Prefix, unguarded.Username, unguarded.Password = true, "unguarded:", "blind", "x"
 	unguarded.TTL, unguarded.MaxTTL = 5*patience, 5*patience // however long the failover takes
 	x, y := open(t, c.url(), &unguarded), open(t, c.url(), &unguarded)
-	control := take(t, x, requestFor(c.nameOn(0, "control"), unguarded.TTL))
+	control := take(t, x, lasting(c.nameOn(0, "control"), unguarded.TTL))
 
 	c.must(replica, "config", "set", "replica-read-only", "no")
 	c.awaitReplica()
 	c.must(replica, "flushall")
 	keep()
 	c.bless(opts) // the replica has the records of the epochs, and those of its master
-	locks, err := Open(t.Context(), c.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	kept, err := locks.Acquire(t.Context(), c.nameOn(0, "kept"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locks := openClient(t, c.url(), opts)
+	kept := acquire(t, locks, c.nameOn(0, "kept"))
 	keep()
-	next := wait(t, master, b, requestFor(c.nameOn(0, "lost"), opts.TTL))
+	next := wait(t, master, b, lasting(c.nameOn(0, "lost"), opts.TTL))
 	c.awaitReplica()
 	master.kill()
 
@@ -71,7 +64,7 @@ func TestClusterFailover(t *testing.T) {
 		t.Fatal("the replica does not take over")
 	}
 	if !inTime(patience, func() bool {
-		_, err := y.TryAcquire(t.Context(), requestFor(c.nameOn(0, "control"), unguarded.TTL))
+		_, err := y.TryAcquire(t.Context(), lasting(c.nameOn(0, "control"), unguarded.TTL))
 		return err == nil
 	}) {
 		t.Error("without the guard, the new master does not grant the name")
@@ -95,9 +88,7 @@ func TestClusterFailover(t *testing.T) {
 	if err := kept.Err(); err != nil {
 		t.Errorf("the lease that the new master knows has ended: %v", err)
 	}
-	if err := kept.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
+	release(t, kept)
 }
 
 // TestClusterWaitReplicas: WaitReplicas also works while a slot is moving, where no new
@@ -164,13 +155,8 @@ func TestClusterPassedOver(t *testing.T) {
 		t.Errorf("EXISTS of the lock and its queue = %s; want both gone", out)
 	}
 	master.do("spublish", channel, "end")
-	select {
-	case first := <-heard:
-		if first != "end" {
-			t.Errorf("it was passed over, and is told %q", first)
-		}
-	case <-time.After(patience):
-		t.Error("the replica does not pass messages on")
+	if first := within(t, "the replica does not pass messages on", heard); first != "end" {
+		t.Errorf("it was passed over, and is told %q", first)
 	}
 }
 

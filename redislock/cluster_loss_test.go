@@ -22,16 +22,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-func clusterOptions(ttl time.Duration) *Options {
-	opts := &Options{MaxTTL: ttl}
-	opts.TTL = ttl
-	return opts
-}
-
-func requestFor(name string, ttl time.Duration) *driver.Request {
-	req := request(name)
-	req.TTL = ttl
-	return req
+func optionsOf(ttl time.Duration) *Options {
+	return &Options{MaxTTL: ttl, Options: pawl.Options{TTL: ttl}}
 }
 
 // TestClusterFirstUse: the first to use a cluster wait for MaxTTL, in all of its slots
@@ -39,13 +31,13 @@ func requestFor(name string, ttl time.Duration) *driver.Request {
 func TestClusterFirstUse(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
-	opts := clusterOptions(3 * time.Second)
+	opts := optionsOf(3 * time.Second)
 	s := open(t, c.url(), opts)
 	began := driver.Now()
-	if _, err := s.TryAcquire(t.Context(), requestFor(c.nameOn(0, "first"), opts.TTL)); !errors.Is(err, driver.ErrUnavailable) {
+	if _, err := s.TryAcquire(t.Context(), lasting(c.nameOn(0, "first"), opts.TTL)); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
 	}
-	g, err := s.Acquire(t.Context(), requestFor(c.nameOn(0, "first"), opts.TTL))
+	g, err := s.Acquire(t.Context(), lasting(c.nameOn(0, "first"), opts.TTL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +50,7 @@ func TestClusterFirstUse(t *testing.T) {
 	other := open(t, c.url(), opts)
 	for i := range 300 { // one after the other, this would take a quarter of an hour
 		if !inTime(opts.MaxTTL+patience-driver.Now().Sub(g.Since()), func() bool {
-			_, err = other.TryAcquire(t.Context(), requestFor(fmt.Sprint("other", i), opts.TTL))
+			_, err = other.TryAcquire(t.Context(), lasting(fmt.Sprint("other", i), opts.TTL))
 			return err == nil
 		}) {
 			t.Fatalf("after %d more names it takes longer again: %v", i, err)
@@ -71,11 +63,11 @@ func TestClusterFirstUse(t *testing.T) {
 func TestClusterFirstUseBesideDeadNode(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
-	opts := clusterOptions(3 * time.Second)
+	opts := optionsOf(3 * time.Second)
 	s := open(t, c.url(), opts)
 	name := c.nameOn(0, "first")
 	c.masters[2].kill()
-	if _, err := s.TryAcquire(t.Context(), requestFor(name, opts.TTL)); !errors.Is(err, driver.ErrUnavailable) {
+	if _, err := s.TryAcquire(t.Context(), lasting(name, opts.TTL)); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
 	}
 	if !inTime(patience, func() bool { return strings.Count(c.masters[1].do("keys", "pawl:epoch:*"), "\n") > 5000 }) {
@@ -125,7 +117,7 @@ func TestClusterFirstUserEnds(t *testing.T) {
 func TestClusterStateOfMissingRecords(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
-	opts := clusterOptions(5 * time.Second)
+	opts := optionsOf(5 * time.Second)
 	c.bless(opts)
 	s := open(t, c.url(), opts)
 	for _, r := range c.masters {
@@ -241,12 +233,12 @@ func TestClusterForgottenLease(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			c := startCluster(t, 0)
-			opts := clusterOptions(8 * time.Second)
+			opts := optionsOf(8 * time.Second)
 			c.bless(opts)
 			a, b := open(t, c.url(), opts), open(t, c.url(), opts)
 			name := c.nameOn(0, "deploy")
-			old := take(t, a, requestFor(name, opts.TTL))
-			waiting := wait(t, c.masters[0], b, requestFor(name, opts.TTL))
+			old := take(t, a, lasting(name, opts.TTL))
+			waiting := wait(t, c.masters[0], b, lasting(name, opts.TTL))
 			forget(c, name)
 			got := make(chan driver.Instant, 1)
 			ctx, cancel := context.WithTimeout(t.Context(), opts.MaxTTL+3*patience)
@@ -254,7 +246,7 @@ func TestClusterForgottenLease(t *testing.T) {
 			go func() {
 				defer close(got)
 				for fresh := open(t, c.url(), opts); ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
-					if g, err := fresh.TryAcquire(context.Background(), requestFor(name, opts.TTL)); err == nil {
+					if g, err := fresh.TryAcquire(context.Background(), lasting(name, opts.TTL)); err == nil {
 						got <- driver.Now()
 						g.Release(context.Background())
 						return
@@ -283,21 +275,14 @@ func TestClusterForgottenLease(t *testing.T) {
 func TestClusterStoppedMaster(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
-	opts := clusterOptions(6 * time.Second)
+	opts := optionsOf(6 * time.Second)
 	c.bless(opts)
-	locks, err := Open(t.Context(), c.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
+	locks := openClient(t, c.url(), opts)
 	var leases []*pawl.Lease
 	const each = 20
 	for i := range 3 {
 		for range each {
-			lease, err := locks.Acquire(t.Context(), c.nameOn(i, fmt.Sprint("held", len(leases), "/")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			lease := acquire(t, locks, c.nameOn(i, fmt.Sprint("held", len(leases), "/")))
 			leases = append(leases, lease)
 		}
 	}
@@ -345,7 +330,7 @@ func TestClusterStoppedMaster(t *testing.T) {
 	third := open(t, c.url(), opts)
 	short, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer stop()
-	if _, err := third.Acquire(short, requestFor(stopped[0].Name(), opts.TTL)); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := third.Acquire(short, lasting(stopped[0].Name(), opts.TTL)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Acquire at the stopped node = %v; want DeadlineExceeded", err)
 	}
 	began := time.Now()

@@ -28,14 +28,12 @@ func TestClusterClocks(t *testing.T) {
 	s := open(t, c.url(), longOptions())
 	name := c.nameOn(0, "moved")
 	g := take(t, s, long(name))
-	other := take(t, s, requestFor(c.nameOn(0, "other"), 21*time.Second))
+	other := take(t, s, lasting(c.nameOn(0, "other"), 21*time.Second))
 	lost := make(chan error, 1)
 	other.OnLost(func(err error) { lost <- err })
 	renew := func() {
 		t.Helper()
-		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-			t.Errorf("Renew = %v", err)
-		}
+		renews(t, g)
 	}
 	time.Sleep(1500 * time.Millisecond) // with a step of 20 s the other lease would have ended
 	renew()
@@ -72,24 +70,15 @@ func TestClusterClosed(t *testing.T) {
 	}
 	told := make(chan pawl.Event, 10)
 	opts.Observer = pawl.Observer{Closed: func(e pawl.Event) { told <- e }}
-	locks, err := Open(t.Context(), c.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
+	locks := openClient(t, c.url(), opts)
 	for _, what := range []string{"comes later", "sees a restart"} {
 		for range 3 {
 			if _, err := locks.TryAcquire(t.Context(), name); err == nil {
 				t.Fatal("TryAcquire = nil while nothing is granted")
 			}
 		}
-		select {
-		case e := <-told:
-			if e.Left <= 0 || e.Server != c.masters[0].Addr {
-				t.Errorf("told %+v", e)
-			}
-		case <-time.After(patience):
-			t.Fatalf("who %s is not told that nothing is granted", what)
+		if e := within(t, "who "+what+" is not told that nothing is granted", told); e.Left <= 0 || e.Server != c.masters[0].Addr {
+			t.Errorf("told %+v", e)
 		}
 		if len(told) > 0 {
 			t.Errorf("who %s is told more than once", what)

@@ -34,9 +34,7 @@ func clusterMovedReaders(t *testing.T, c *testCluster) {
 	renew := func() {
 		t.Helper()
 		for _, g := range readers {
-			if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-				t.Errorf("Renew = %v", err)
-			}
+			renews(t, g)
 		}
 	}
 	c.move(name, c.masters[0], c.masters[1], func() {

@@ -92,9 +92,7 @@ func clusterMovedSlot(t *testing.T, c *testCluster) {
 	g := take(t, a, long(name))
 	renew := func() {
 		t.Helper()
-		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-			t.Errorf("Renew = %v", err)
-		}
+		renews(t, g)
 		if info, err := b.Inspect(t.Context(), name); err != nil || len(info.Holders) != 1 {
 			t.Errorf("Inspect = %+v, %v; want the holder", info, err)
 		}
@@ -165,9 +163,7 @@ func clusterStuckSlot(t *testing.T, c *testCluster) {
 			t.Error("Release = nil while the slot is moving")
 		}
 		for _, g := range append(readers, g) {
-			if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-				t.Errorf("Renew = %v", err)
-			}
+			renews(t, g)
 		}
 		go func() { // waits longer than a request would
 			w, err := b.Acquire(ctx, long(name))
@@ -188,13 +184,8 @@ func clusterStuckSlot(t *testing.T, c *testCluster) {
 	for _, g := range append(readers, g) {
 		release(t, g)
 	}
-	select {
-	case err := <-waiter:
-		if err != nil {
-			t.Errorf("Acquire = %v", err)
-		}
-	case <-time.After(patience):
-		t.Error("who waited while the slot moved still waits")
+	if err := within(t, "who waited while the slot moved still waits", waiter); err != nil {
+		t.Errorf("Acquire = %v", err)
 	}
 	cancel()
 	if out := to.do("cluster", "countkeysinslot", slot); out == "0" {

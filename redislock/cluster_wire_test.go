@@ -107,8 +107,7 @@ func TestClusterWire(t *testing.T) {
 
 // clusterService starts a cluster for leases of at most maxTTL.
 func clusterService(t testing.TB, maxTTL time.Duration) wiretest.Service {
-	opts := &Options{MaxTTL: maxTTL, ConnectTimeout: slowConnect}
-	opts.TTL = min(driverTTL, maxTTL)
+	opts := wireOptions(maxTTL)
 	c := startCluster(t, 0)
 	c.bless(opts)
 	links := func(s driver.Store) *clusterLinks { return s.(*linkedCluster).links }

@@ -21,7 +21,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
@@ -31,28 +30,15 @@ import (
 func works(t *testing.T, url string) {
 	t.Helper()
 	opts := longOptions()
-	if err := Bless(t.Context(), url, opts); err != nil {
-		t.Fatal(err)
-	}
-	a, err := Open(t.Context(), url, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	b, err := Open(t.Context(), url, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	bless(t, url, opts)
+	a := openClient(t, url, opts)
+	b := openClient(t, url, opts)
 	clientsWork(t, a, b)
 }
 
 func clientsWork(t *testing.T, a, b *pawl.Client) {
 	t.Helper()
-	first, err := a.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := acquire(t, a, "deploy")
 	if _, err := b.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
 		t.Errorf("TryAcquire = %v; want ErrHeld", err)
 	}
@@ -73,9 +59,7 @@ func clientsWork(t *testing.T, a, b *pawl.Client) {
 	if err := first.Extend(t.Context(), time.Minute); err != nil {
 		t.Errorf("Extend = %v", err)
 	}
-	if err := first.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
+	release(t, first)
 	second := <-next
 	if second == nil {
 		return
@@ -86,11 +70,7 @@ func clientsWork(t *testing.T, a, b *pawl.Client) {
 	if err := a.Break(t.Context(), "deploy", second.ID(), "test"); err != nil {
 		t.Errorf("Break = %v", err)
 	}
-	select {
-	case <-second.Done():
-	case <-time.After(patience):
-		t.Error("the holder does not hear of Break")
-	}
+	within(t, "the holder does not hear of Break", second.Done())
 	second.Release(t.Context())
 }
 
@@ -108,18 +88,13 @@ func TestUnixSocket(t *testing.T) {
 func TestOpenByURL(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + startServer(t).Addr + "?max_ttl=10s"
-	if err := Bless(t.Context(), url, nil); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, url, nil)
 	locks, err := pawl.Open(t.Context(), url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer locks.Close()
-	lease, err := locks.TryAcquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := try(t, locks, "deploy")
 	if left := time.Until(lease.Deadline()); left > 10*time.Second {
 		t.Errorf("the lease lasts %v", left)
 	}
@@ -308,66 +283,11 @@ func TestErrors(t *testing.T) {
 	works(t, "redis://"+r.Addr)
 }
 
-// TestRefusals: errors while in use are ErrUnavailable when certainly nothing was
-// recorded, and pass.
-func TestRefusals(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ name, on, off, want string }{
-		{"OOM", "config set maxmemory 1", "config set maxmemory 0", "maxmemory"},
-		{"NOREPLICAS", "config set min-replicas-to-write 3", "config set min-replicas-to-write 0", "replicas"},
-		{"READONLY", "replicaof 127.0.0.1 1", "replicaof no one", "replica"},
-		{"MASTERDOWN", "config set replica-serve-stale-data no|replicaof 127.0.0.1 1", "replicaof no one", "master"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			r := blessedServer(t)
-			s := openLong(t, r)
-			g := take(t, s, long("held"))
-			for _, line := range strings.Split(c.on, "|") {
-				r.do(strings.Fields(line)...)
-			}
-			refused, err := s.TryAcquire(t.Context(), long("deploy"))
-			if refused != nil || !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("TryAcquire = %v, %v; want ErrUnavailable and no grant", refused, err)
-			}
-			r.do(strings.Fields(c.off)...)
-			if !eventually(patience, func() bool { _, err := g.Renew(t.Context(), time.Minute); return err == nil }) {
-				t.Error("the lease was lost")
-			}
-			if strings.HasPrefix(c.off, "replicaof") { // see TestMasterInBetween
-				if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			take(t, s, long("deploy"))
-		})
-	}
-}
-
 // talker is the address of a server that speaks HTTP.
 func talker(t *testing.T) string {
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
-}
-
-func TestWrongType(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	s := openLong(t, r)
-	r.do("lpush", lockKey(defaultPrefix, "deploy"), "x")
-	if out := r.do("config", "resetstat"); out != "OK" { // a client tries all commands when it opens
-		t.Fatal(out)
-	}
-	ctx, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
-	_, err := s.Acquire(ctx, long("deploy"))
-	if err == nil || !strings.Contains(err.Error(), "Prefix") {
-		t.Errorf("Acquire = %v; want an error that says what to do", err)
-	}
-	if strings.Contains(r.do("info", "commandstats"), "cmdstat_zadd:") {
-		t.Error("Acquire has joined a queue; want an error from the first request")
-	}
 }
 
 // TestTLS uses an authority made for the test, and one that is unknown.

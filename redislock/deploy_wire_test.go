@@ -7,25 +7,19 @@ package redislock
 import (
 	"context"
 	"net"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 )
 
-// TestDeployments runs the suite on one server that is reached in each of the ways
-// there are, by a user with the least rights. TestWire, on one that is
-// reached directly, cuts links and restarts, too.
+// TestDeployments runs the suite behind sentinels, and for a user with the least rights. TestUnixSocket and TestTLS show
+// that clients reach a server in other ways.
 func TestDeployments(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) (url string){
-		"Unix":        conformUnix,
-		"TLS":         conformTLS,
 		"Sentinel":    func(t *testing.T) string { return startGroup(t).url },
 		"LeastRights": conformLeastRights,
 	} {
@@ -42,9 +36,7 @@ func TestReplicatedClients(t *testing.T) {
 	t.Parallel()
 	opts := &Options{MaxTTL: time.Minute, ConnectTimeout: slowConnect}
 	master, _ := startReplicated(t)
-	if err := Bless(t.Context(), master.url(), opts); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, master.url(), opts)
 	wiretest.RunClients(t, wiretest.Clients{Open: func(t testing.TB) *pawl.Client {
 		c, err := Open(context.Background(), master.url()+"?wait_replicas=2", opts)
 		if err != nil {
@@ -55,11 +47,8 @@ func TestReplicatedClients(t *testing.T) {
 }
 
 func conform(t *testing.T, url string) {
-	opts := &Options{MaxTTL: time.Minute, ConnectTimeout: slowConnect}
-	opts.TTL = driverTTL
-	if err := Bless(t.Context(), url, opts); err != nil {
-		t.Fatal(err)
-	}
+	opts := wireOptions(time.Minute)
+	bless(t, url, opts)
 	service := wiretest.Service{Open: func(t testing.TB) driver.Store {
 		d, err := NewStore(context.Background(), url, opts)
 		if err != nil {
@@ -72,22 +61,6 @@ func conform(t *testing.T, url string) {
 		Parallel: true,
 		Golden:   "testdata/wire-deployments.txt",
 	})
-}
-
-func conformUnix(t *testing.T) string {
-	sock := filepath.Join(t.TempDir(), "s")
-	startServer(t, "--unixsocket", sock)
-	awaitListener(t, "unix", sock)
-	return "unix://" + sock
-}
-
-func conformTLS(t *testing.T) string {
-	cert, key, _ := servers.Certificate(t)
-	addr := drivertest.FreeAddr(t)
-	_, port, _ := net.SplitHostPort(addr)
-	startServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
-	awaitListener(t, "tcp", addr)
-	return "rediss://" + addr + "?ca_file=" + cert
 }
 
 func conformLeastRights(t *testing.T) string {

@@ -32,11 +32,7 @@ func TestDialNothing(t *testing.T) {
 func TestOptionsAreCopied(t *testing.T) {
 	t.Parallel()
 	opts := &Options{}
-	locks, err := Open(t.Context(), "redis://127.0.0.1:1", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
+	locks := openClient(t, "redis://127.0.0.1:1", opts)
 	opts.Prefix = "a{b\n" // which is refused
 	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {
 		t.Errorf("Ping = %v; want ErrUnavailable, as the options were right when Open was called", err)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -74,11 +73,7 @@ func TestDowngradeAdmits(t *testing.T) {
 	waits.Listen(func(driver.Event) {})
 	ready, stop := waits.Hear("deploy")
 	defer stop()
-	select {
-	case <-ready:
-	case <-time.After(patience):
-		t.Fatal("there is no subscription")
-	}
+	within(t, "there is no subscription", ready)
 	req := reading(long("deploy"))
 	req.Queue = true
 	ans, err := waits.Ask(t.Context(), req)

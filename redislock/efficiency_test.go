@@ -196,9 +196,7 @@ func TestEfficiencyRights(t *testing.T) {
 	r.do(append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*"}, rights...)...)
 	p := openPlain(t, "redis://app:s3cret@"+r.Addr+"?mode=efficiency", longOptions())
 	g := takePlain(t, p, "deploy")
-	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-		t.Errorf("Renew = %v", err)
-	}
+	renews(t, g)
 	release(t, g)
 	r.do("acl", "setuser", "app", "-set")
 	if g, err := p.TryAcquire(t.Context(), long("deploy")); g != nil || !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "right") {
@@ -222,11 +220,7 @@ func TestEfficiencyCluster(t *testing.T) {
 	}
 	defer own.Close()
 	for _, url := range []string{c.url(), c.masters[0].url()} {
-		locks, err := Open(t.Context(), url, efficiently())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer locks.Close()
+		locks := openClient(t, url, efficiently())
 		efficientlyWork(t, locks, own)
 	}
 	a, b := openPlain(t, c.url(), efficiently()), openPlain(t, c.url(), efficiently())
@@ -252,10 +246,7 @@ func TestEfficiencyCluster(t *testing.T) {
 // efficientlyWork checks that two clients take turns.
 func efficientlyWork(t *testing.T, a, b *pawl.Client) {
 	t.Helper()
-	first, err := a.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := acquire(t, a, "deploy")
 	if _, err := b.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
 		t.Errorf("TryAcquire = %v; want ErrHeld", err)
 	}
@@ -269,28 +260,8 @@ func efficientlyWork(t *testing.T, a, b *pawl.Client) {
 	if err := first.Extend(t.Context(), time.Minute); err != nil {
 		t.Errorf("Extend = %v", err)
 	}
-	if err := first.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
+	release(t, first)
 	if err := <-done; err != nil {
 		t.Errorf("Do = %v", err)
-	}
-}
-
-// TestEfficiencyFailover: the new master grants at once what it does not know.
-func TestEfficiencyFailover(t *testing.T) {
-	t.Parallel()
-	g := startGroup(t)
-	a, b := openPlain(t, g.url, efficiently()), openPlain(t, g.url, efficiently())
-	takePlain(t, a, "deploy")
-	for _, r := range g.replicas {
-		r.do("config", "set", "replica-read-only", "no")
-		if !eventually(patience, func() bool { return r.do("del", lockKey(defaultPrefix, "deploy")) == "1" }) {
-			t.Fatal("the replica does not get the lease at all")
-		}
-	}
-	g.master.kill()
-	if !eventually(2*patience, func() bool { _, err := b.TryAcquire(t.Context(), long("deploy")); return err == nil }) {
-		t.Error("the new master does not grant the name")
 	}
 }

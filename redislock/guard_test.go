@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -23,8 +22,7 @@ import (
 const testMaxTTL = 2 * time.Second
 
 func testOptions() *Options {
-	opts := &Options{MaxTTL: testMaxTTL}
-	opts.TTL = testMaxTTL
+	opts := optionsOf(testMaxTTL)
 	return opts
 }
 
@@ -55,9 +53,10 @@ func patient(opts *Options) *Options {
 	return opts
 }
 
-func bless(t testing.TB, s *redis) {
+// bless ends the quarantine of a server or a cluster.
+func bless(t testing.TB, url string, opts *Options) {
 	t.Helper()
-	if err := Bless(context.Background(), s.url(), patient(testOptions())); err != nil {
+	if err := Bless(context.Background(), url, patient(opts)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +81,7 @@ func TestForgottenLease(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
-			bless(t, s)
+			bless(t, s.url(), testOptions())
 			a, b := open(t, s.url(), testOptions()), open(t, s.url(), testOptions())
 			old := take(t, a, request("deploy"))
 			ctx, cancel := context.WithTimeout(t.Context(), 2*testMaxTTL+3*patience)
@@ -183,22 +182,15 @@ var eventually = servers.Eventually
 func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	t.Parallel()
 	const ttl = patience // it must not end before the server is back
-	opts := &Options{MaxTTL: ttl, Options: pawl.Options{TTL: ttl}}
-	request := func(name string) *driver.Request {
-		req := request(name)
-		req.TTL = ttl
-		return req
-	}
+	opts := optionsOf(ttl)
 	s := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
-	if err := Bless(t.Context(), s.url(), opts); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, s.url(), opts)
 	a := open(t, s.url(), opts)
-	g, other := take(t, a, request("deploy")), take(t, a, request("other"))
+	g, other := take(t, a, lasting("deploy", ttl)), take(t, a, lasting("other", ttl))
 	ctx, cancel := context.WithCancel(t.Context())
 	waiting := make(chan error)
 	go func() {
-		_, err := a.Acquire(ctx, request("other"))
+		_, err := a.Acquire(ctx, lasting("other", ttl))
 		waiting <- err
 	}()
 	time.Sleep(50 * time.Millisecond)
@@ -206,7 +198,7 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	if !eventually(patience, func() bool { _, err := g.Renew(t.Context(), ttl); return err == nil }) {
 		t.Fatal("a lease that the server still knows is not renewed")
 	}
-	if _, err := a.TryAcquire(t.Context(), request("new")); !errors.Is(err, driver.ErrUnavailable) {
+	if _, err := a.TryAcquire(t.Context(), lasting("new", ttl)); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("TryAcquire after the restart = %v; want ErrUnavailable", err)
 	}
 	// A lock that is released now may have been released before, and granted to a
@@ -300,11 +292,9 @@ func TestLongestTTL(t *testing.T) {
 		_, err := s.TryAcquire(t.Context(), request("deploy"))
 		t.Errorf("after a restart TryAcquire = %v; want it to wait for the longer TTL", err)
 	}
-	bless(t, r)
+	bless(t, r.url(), testOptions())
 	take(t, s, request("deploy"))
-	req := request("longer")
-	req.TTL = time.Minute
-	if _, err := s.TryAcquire(t.Context(), req); err == nil || !strings.Contains(err.Error(), "MaxTTL") {
+	if _, err := s.TryAcquire(t.Context(), lasting("longer", time.Minute)); err == nil || !strings.Contains(err.Error(), "MaxTTL") {
 		t.Errorf("TryAcquire with a longer TTL = %v; want it refused", err)
 	}
 }
@@ -317,9 +307,7 @@ func TestScriptFlush(t *testing.T) {
 	g := take(t, s, long("deploy"))
 	for range 3 {
 		r.do("script", "flush")
-		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-			t.Errorf("Renew = %v; want nil", err)
-		}
+		renews(t, g)
 		r.do("script", "flush")
 		take(t, s, long(rand.Text()))
 	}

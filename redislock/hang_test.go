@@ -90,11 +90,7 @@ func TestCostOfAPair(t *testing.T) {
 		return
 	}
 	r := blessedServer(t)
-	locks, err := Open(t.Context(), r.url(), longOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
+	locks := openClient(t, r.url(), longOptions())
 	ctx := context.Background()
 	var allocs float64
 	few := func() bool { // what else the process does counts, too, and more on a machine that is slow

@@ -5,8 +5,6 @@
 package redislock
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -20,32 +18,21 @@ func TestKeepIdle(t *testing.T) {
 	r := startServer(t)
 	// A lease is kept for half of its TTL, which is longer than the test waits.
 	opts := &Options{MaxTTL: 4 * patience, Options: pawl.Options{TTL: 4 * patience}}
-	if err := Bless(t.Context(), r.url(), opts); err != nil {
-		t.Fatal(err)
-	}
-	open := func() *pawl.Client {
-		locks, err := Open(t.Context(), r.url(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { locks.Close() })
-		return locks
-	}
-	c, other := open(), open()
+	bless(t, r.url(), opts)
+	c, other := openClient(t, r.url(), opts), openClient(t, r.url(), opts)
 	keepIdle(t, c, other, "deploy")
-	keepIdleUnheard(t, r, c, other, "unheard")
+	keptIdle(t, c, "unheard")
+	r.do("client", "kill", "type", "pubsub")
+	if !eventually(patience, func() bool {
+		info, err := other.Inspect(t.Context(), "unheard")
+		return err == nil && len(info.Holders) == 0
+	}) {
+		t.Error("a lease is kept although nobody can ask for it")
+	}
 }
 
 func clusterKeepIdle(t *testing.T, c *testCluster) {
-	open := func() *pawl.Client {
-		locks, err := Open(t.Context(), c.url(), longOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { locks.Close() })
-		return locks
-	}
-	mine, other := open(), open()
+	mine, other := openClient(t, c.url(), longOptions()), openClient(t, c.url(), longOptions())
 	for i := range c.masters {
 		keepIdle(t, mine, other, c.nameOn(i, "kept"))
 	}
@@ -57,18 +44,13 @@ func keptIdle(t *testing.T, c *pawl.Client, name string) (last pawl.Token) {
 	t.Helper()
 	id := ""
 	if !eventually(patience, func() bool {
-		l, err := c.Acquire(t.Context(), name, pawl.KeepIdle(time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := acquire(t, c, name, pawl.KeepIdle(time.Hour))
 		same := l.ID() == id
 		if l.Token() <= last || same && l.Token() != last+1 {
 			t.Fatalf("token %d after %d", l.Token(), last)
 		}
 		id, last = l.ID(), l.Token()
-		if err := l.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, l)
 		return same
 	}) {
 		t.Fatal("nothing is kept")
@@ -76,68 +58,23 @@ func keptIdle(t *testing.T, c *pawl.Client, name string) (last pawl.Token) {
 	return last
 }
 
+// keepIdle has another client want what c keeps.
 func keepIdle(t *testing.T, c, other *pawl.Client, name string) {
 	t.Helper()
-	for how, call := range map[string]func(context.Context, string, ...pawl.Option) (*pawl.Lease, error){
-		"Acquire": other.Acquire, "TryAcquire": other.TryAcquire,
-	} {
-		// A busy machine may take longer than TryAcquire asks.
-		if !eventually(patience, func() bool {
-			last := keptIdle(t, c, name)
-			began := time.Now()
-			l, err := call(t.Context(), name)
-			if errors.Is(err, pawl.ErrHeld) {
-				return false
-			}
-			if err != nil || l.Token() <= last {
-				t.Fatalf("%s = %v, token after %d", how, err, last)
-			}
-			took := time.Since(began)
-			if err := l.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
-			return took < lookEvery/2 // else a look has found it, and no message
-		}) {
-			t.Errorf("%s of another client does not get what nobody uses", how)
-		}
-	}
-	// In use, it is held.
-	var l *pawl.Lease
 	if !eventually(patience, func() bool {
-		keptIdle(t, c, name)
-		var err error
-		if l, err = c.Acquire(t.Context(), name, pawl.KeepIdle(time.Hour)); err != nil {
-			t.Fatal(err)
+		last := keptIdle(t, c, name)
+		if info, err := other.Inspect(t.Context(), name); err != nil || len(info.Holders) == 1 && !info.Holders[0].Keeps {
+			t.Errorf("Inspect = %+v, %v; want a holder that keeps the name", info, err)
 		}
-		info, err := other.Inspect(t.Context(), name)
-		if err == nil && len(info.Holders) == 1 && info.Holders[0].Keeps {
-			return true
+		began := time.Now()
+		l, err := other.Acquire(t.Context(), name)
+		if err != nil || l.Token() <= last {
+			t.Fatalf("Acquire = %v, token after %d", err, last)
 		}
-		l.Release(t.Context())
-		return false
+		took := time.Since(began)
+		release(t, l)
+		return took < lookEvery/2 // else a look has found it, and no message
 	}) {
-		t.Fatal("Inspect does not say that the client may keep it")
-	}
-	if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, pawl.ErrHeld) {
-		t.Fatalf("TryAcquire = %v; want ErrHeld", err)
-	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if info, err := other.Inspect(t.Context(), name); err != nil || len(info.Holders) > 0 {
-		t.Errorf("what others want is kept: %+v, %v", info, err)
-	}
-}
-
-// keepIdleUnheard: when messages may be lost, the lease is given back.
-func keepIdleUnheard(t *testing.T, r *redis, c, other *pawl.Client, name string) {
-	t.Helper()
-	keptIdle(t, c, name)
-	r.do("client", "kill", "type", "pubsub")
-	if !eventually(patience, func() bool {
-		info, err := other.Inspect(t.Context(), name)
-		return err == nil && len(info.Holders) == 0
-	}) {
-		t.Error("a lease is kept although nobody can ask for it")
+		t.Error("Acquire of another client does not get what nobody uses")
 	}
 }

@@ -43,14 +43,24 @@ func serverTime(t testing.TB, r *redis) time.Duration {
 	return s*time.Second + us*time.Microsecond
 }
 
-func openClient(t *testing.T, r *redis) *pawl.Client {
+// openClient returns a client, which is closed when the test ends.
+func openClient(t testing.TB, url string, opts *Options) *pawl.Client {
 	t.Helper()
-	c, err := Open(t.Context(), r.url(), longOptions())
+	c, err := Open(t.Context(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+func acquire(t testing.TB, c *pawl.Client, name string, opts ...pawl.Option) *pawl.Lease {
+	t.Helper()
+	l, err := c.Acquire(t.Context(), name, opts...)
+	if err != nil {
+		t.Fatalf("Acquire = %v", err)
+	}
+	return l
 }
 
 // acquiring starts an Acquire of the lock "deploy" and returns when so many wait.

@@ -7,7 +7,6 @@ package redislock
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -73,8 +72,7 @@ func TestKeyEndsWithTheLast(t *testing.T) {
 	r := blessedServer(t)
 	s := openLong(t, r)
 	key := lockKey(defaultPrefix, "deploy")
-	brief := reading(long("deploy"))
-	brief.TTL = 2 * time.Second
+	brief := reading(lasting("deploy", 2*time.Second))
 	g := take(t, s, reading(long("deploy")))
 	take(t, s, brief)
 	began := driver.Now()
@@ -87,8 +85,7 @@ func TestKeyEndsWithTheLast(t *testing.T) {
 	}
 	// Efficiency breaks the one that would have lasted longer.
 	g = take(t, s, reading(long("deploy")))
-	brief = reading(long("deploy"))
-	brief.TTL = 2 * time.Second
+	brief = reading(lasting("deploy", 2*time.Second))
 	take(t, s, brief)
 	if err := openPlain(t, r.url(), efficiently()).Break(t.Context(), "deploy", g.ID(), nil, "test"); err != nil {
 		t.Fatal(err)
@@ -97,32 +94,13 @@ func TestKeyEndsWithTheLast(t *testing.T) {
 		t.Fatal("the key is there long after the last lease has ended")
 	}
 	// And no shorter: the longer of two that are there goes on.
-	brief = reading(long("deploy"))
-	brief.TTL = time.Second
+	brief = reading(lasting("deploy", time.Second))
 	g = take(t, s, reading(long("deploy")))
 	release(t, take(t, s, brief))
 	take(t, s, reading(request("deploy")))
 	time.Sleep(testMaxTTL + time.Second)
-	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-		t.Errorf("Renew = %v; want nil", err)
-	}
+	renews(t, g)
 	refusedBy(t, s, long("deploy"), 1)
-}
-
-// TestTogetherOfAnotherProgram: a sorted set that is not ours stays as it is.
-func TestTogetherOfAnotherProgram(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	s := openLong(t, r)
-	r.do("zadd", lockKey(defaultPrefix, "deploy"), "1", "x", "2", "y")
-	for _, req := range []*driver.Request{long("deploy"), reading(long("deploy")), slot(long("deploy"), 2)} {
-		if _, err := s.TryAcquire(t.Context(), req); err == nil || !strings.Contains(err.Error(), "Prefix") {
-			t.Errorf("TryAcquire = %v; want an error that says what to do", err)
-		}
-	}
-	if n := r.do("zcard", lockKey(defaultPrefix, "deploy")); n != "2" {
-		t.Errorf("the set has %s members now; want 2", n)
-	}
 }
 
 // TestLostReplyOfAReader: the answer to a request for a shared lease is lost. Asked
@@ -171,7 +149,7 @@ func TestForgottenReaders(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			r := startServer(t)
-			bless(t, r)
+			bless(t, r.url(), testOptions())
 			a, b := open(t, r.url(), testOptions()), open(t, r.url(), testOptions())
 			var last *participant.Lease
 			for range 3 {

@@ -6,59 +6,12 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
-
-// TestLateCommand: when a server that was stopped goes on, it executes requests that
-// were given up long ago. The name must come free at once, well before the TTL.
-func TestLateCommand(t *testing.T) {
-	t.Parallel()
-	for _, stop := range []time.Duration{300 * time.Millisecond, 8 * time.Second} { // the link is up, given up
-		t.Run(stop.String(), func(t *testing.T) {
-			t.Parallel()
-			slow := drivertest.Late(t)
-			r := blessedServer(t)
-			locks, err := Open(t.Context(), r.url(), longOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer locks.Close()
-			b := openLong(t, r)
-			r.stop()
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			began := time.Now()
-			if l, err := locks.TryAcquire(ctx, "try", pawl.TTL(time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("TryAcquire = %v, %v; want the context's error", l, err)
-			}
-			if l, err := locks.Acquire(ctx, "wait", pawl.TTL(time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Acquire = %v, %v; want the context's error", l, err)
-			}
-			if d := time.Since(began); d > 2*time.Second+slow() {
-				t.Errorf("the calls returned after %v; their context ended after 100ms", d)
-			}
-			time.Sleep(stop - time.Since(began))
-			r.cont()
-			for _, name := range []string{"try", "wait"} {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				g, err := b.Acquire(ctx, long(name))
-				if err != nil {
-					t.Errorf("%s: Acquire = %v; want what was given up to be undone", name, err)
-				}
-				cancel()
-				if g != nil {
-					g.Release(t.Context())
-				}
-			}
-		})
-	}
-}
 
 // TestLateLook: the look of a waiter is executed after the lease was granted on another
 // connection, and has ended. It must not revive the lease without a holder, nor join

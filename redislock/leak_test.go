@@ -23,10 +23,8 @@ func TestNamesDoNotLeak(t *testing.T) {
 	r := newServer(t)
 	r.Program = clockProgram
 	r.begin()
-	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
-		t.Fatal(err)
-	}
-	c := openClient(t, r)
+	bless(t, r.url(), longOptions())
+	c := openClient(t, r.url(), longOptions())
 	number := func(args ...string) int {
 		t.Helper()
 		n, err := strconv.Atoi(r.do(args...))

@@ -88,11 +88,7 @@ func TestNoScriptForGrants(t *testing.T) {
 	f := &forgetful{t: t, to: startServer(t).Addr, forgets: func(call [][]byte) bool {
 		return slices.ContainsFunc(call, func(arg []byte) bool { return bytes.Contains(arg, []byte("deploy")) })
 	}}
-	c, err := Open(t.Context(), "redis://"+f.listen(), &Options{AssumeNew: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := openClient(t, "redis://"+f.listen(), &Options{AssumeNew: true})
 	told := 0
 	for range 8 {
 		switch _, err := c.TryAcquire(t.Context(), "deploy"); {

@@ -28,14 +28,6 @@ func lasting(name string, ttl time.Duration) *driver.Request {
 	return req
 }
 
-// blessWith makes the server's MaxTTL ttl.
-func blessWith(t testing.TB, url string, ttl time.Duration) {
-	t.Helper()
-	if err := Bless(t.Context(), url, patient(withMaxTTL(ttl))); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // disagrees checks that err is ErrDisagree and says these things.
 func disagrees(t testing.TB, what string, err error, want ...string) {
 	t.Helper()
@@ -67,7 +59,7 @@ func TestMaxTTLIsAgreed(t *testing.T) {
 	_, err := first.TryAcquire(t.Context(), lasting("job", 2*time.Minute))
 	disagrees(t, "TryAcquire with a TTL that nobody knows of", err, "TTL 2m ", "30s", "max_ttl=2m ")
 
-	blessWith(t, r.url(), 5*time.Second)
+	bless(t, r.url(), withMaxTTL(5*time.Second))
 	a := open(t, r.url(), withMaxTTL(5*time.Second))
 	take(t, a, lasting("a", 5*time.Second))
 	take(t, open(t, r.url(), nil), lasting("less than 30 s is no danger", 5*time.Second))
@@ -123,7 +115,7 @@ func TestReadingWritesNothing(t *testing.T) {
 		t.Errorf("after reading a new server has the keys %q; want none", keys)
 	}
 	const most = 20 * time.Second
-	blessWith(t, r.url(), most)
+	bless(t, r.url(), withMaxTTL(most))
 	before := r.do("get", "pawl:epoch")
 	readAll()
 	if after := r.do("get", "pawl:epoch"); after != before {
@@ -145,7 +137,7 @@ func TestReadingWritesNothing(t *testing.T) {
 func TestRestartWithData(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
-	blessWith(t, r.url(), 3*time.Second)
+	bless(t, r.url(), withMaxTTL(3*time.Second))
 	take(t, open(t, r.url(), withMaxTTL(3*time.Second)), lasting("job", 3*time.Second)).Release(t.Context())
 	r.restart()
 	long := open(t, r.url(), withMaxTTL(24*time.Hour))
@@ -178,7 +170,7 @@ func TestForgottenMaxTTL(t *testing.T) {
 			var err error
 			for tries := 0; ; tries++ {
 				r = startServer(t)
-				blessWith(t, r.url(), long)
+				bless(t, r.url(), withMaxTTL(long))
 				a = open(t, r.url(), withMaxTTL(time.Minute))
 				old = take(t, a, lasting("job", long))
 				if who == "learnt false" {
@@ -225,15 +217,11 @@ func TestForgottenMaxTTL(t *testing.T) {
 func TestSetMaxTTL(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
-	blessWith(t, r.url(), time.Second)
+	bless(t, r.url(), withMaxTTL(time.Second))
 	var log servers.Output
 	opts := withMaxTTL(time.Second)
 	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	running, err := Open(t.Context(), r.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer running.Close()
+	running := openClient(t, r.url(), opts)
 	use := func() {
 		if err := running.Do(t.Context(), "job", func(context.Context, *pawl.Lease) error { return nil }); err != nil {
 			t.Fatalf("the running client: %v", err)
@@ -247,7 +235,7 @@ func TestSetMaxTTL(t *testing.T) {
 	if !eventually(patience, func() bool { return strings.Contains(log.String(), "raised to 6s") }) {
 		t.Errorf("the log says %q; want that MaxTTL was raised", log.String())
 	}
-	_, err = open(t, r.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting("b", time.Second))
+	_, err := open(t, r.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting("b", time.Second))
 	disagrees(t, "TryAcquire of a client that starts with the old MaxTTL", err, "6s")
 	a := open(t, r.url(), withMaxTTL(6*time.Second))
 	old := take(t, a, lasting("long", 6*time.Second))
@@ -299,7 +287,7 @@ func TestForgottenEnds(t *testing.T) {
 	t.Parallel()
 	const long, short = 5 * time.Second, time.Second
 	r := startServer(t)
-	blessWith(t, r.url(), long)
+	bless(t, r.url(), withMaxTTL(long))
 	a := open(t, r.url(), withMaxTTL(long))
 	old := take(t, a, lasting("job", long))
 	if err := SetMaxTTL(t.Context(), r.url(), short, nil); err != nil {
@@ -326,7 +314,7 @@ func TestClusterForgottenMaxTTL(t *testing.T) {
 	t.Parallel()
 	const long = 4 * time.Second
 	c := startCluster(t, 0)
-	blessWith(t, c.url(), long)
+	bless(t, c.url(), withMaxTTL(long))
 	name, other := c.nameOn(1, "job"), c.nameOn(1, "other")
 	a := open(t, c.url(), withMaxTTL(long))
 	old := take(t, a, lasting(name, long))
@@ -358,7 +346,7 @@ func TestClusterForgottenMaxTTL(t *testing.T) {
 func TestLayouts(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
-	blessWith(t, r.url(), 7*time.Second)
+	bless(t, r.url(), withMaxTTL(7*time.Second))
 	a := open(t, r.url(), withMaxTTL(7*time.Second))
 	g := take(t, a, lasting("job", 7*time.Second))
 	info := epoch.ParseInfo(r.do("info", "all"))
@@ -401,12 +389,8 @@ func TestOpenWithShortMaxTTL(t *testing.T) {
 		c.Close()
 		t.Error("Open with a TTL longer than MaxTTL = nil")
 	}
-	blessWith(t, r.url(), time.Second)
-	c, err := Open(t.Context(), r.url()+"?max_ttl=1s", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	bless(t, r.url(), withMaxTTL(time.Second))
+	c := openClient(t, r.url()+"?max_ttl=1s", nil)
 	if _, err := c.TryAcquire(t.Context(), "job"); err != nil {
 		t.Errorf("TryAcquire with no TTL and a MaxTTL of 1s = %v", err)
 	}
@@ -454,7 +438,7 @@ func TestClusterMaxTTL(t *testing.T) {
 	}
 	_, err = open(t, c.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting(two, time.Second))
 	disagrees(t, "TryAcquire of another with a MaxTTL of 1s", err, "30s")
-	blessWith(t, c.url(), 30*time.Second)
+	bless(t, c.url(), withMaxTTL(30*time.Second))
 	for _, name := range []string{one, two, three} {
 		take(t, a, lasting(name, 30*time.Second))
 	}

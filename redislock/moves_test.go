@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -46,8 +45,7 @@ func notBefore(t testing.TB, s *party, other *participant.Lease, ttl time.Durati
 	var g *participant.Lease
 	var err error
 	if !eventually(ttl+2*patience, func() bool {
-		req := request("deploy")
-		req.TTL = ttl
+		req := lasting("deploy", ttl)
 		g, err = s.Acquire(ctx, req)
 		return err == nil
 	}) {
@@ -64,7 +62,7 @@ func notBefore(t testing.TB, s *party, other *participant.Lease, ttl time.Durati
 func TestOtherServer(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second // longer than it takes to come to the other server
-	opts := &Options{MaxTTL: ttl, Options: pawl.Options{TTL: ttl}}
+	opts := optionsOf(ttl)
 	first, second := startServer(t), startServer(t)
 	grownUp(t, ttl, first, second)
 	link := drivertest.NewLink(t, first.Addr)
@@ -83,8 +81,7 @@ func TestOtherServer(t *testing.T) {
 		}
 		link.Redirect(to.Addr)
 	}
-	req := request("deploy")
-	req.TTL = ttl
+	req := lasting("deploy", ttl)
 	held := take(t, a.party, req)
 	redirect(first, second)
 	next := notBefore(t, b.party, held, ttl) // in the second server
@@ -103,7 +100,7 @@ func TestOtherServer(t *testing.T) {
 func TestNewToOtherServer(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second // longer than it takes to come to the other server
-	opts := &Options{MaxTTL: ttl, Options: pawl.Options{TTL: ttl}}
+	opts := optionsOf(ttl)
 	first, second := startServer(t), startServer(t)
 	grownUp(t, ttl, first, second)
 	link := drivertest.NewLink(t, first.Addr)
@@ -111,8 +108,7 @@ func TestNewToOtherServer(t *testing.T) {
 	if _, err := b.party.Inspect(t.Context(), "deploy"); err != nil { // it knows the first server
 		t.Fatal(err)
 	}
-	req := request("deploy")
-	req.TTL = ttl
+	req := lasting("deploy", ttl)
 	held := take(t, a, req)
 	link.Redirect(second.Addr)
 	notBefore(t, b.party, held, ttl)
@@ -139,7 +135,7 @@ func TestLateArrival(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := startServer(t)
-			bless(t, r)
+			bless(t, r.url(), testOptions())
 			link := drivertest.NewLink(t, r.Addr)
 			late, early := openThrough(t, link, testOptions()), open(t, r.url(), testOptions())
 			defer late.Close()
@@ -230,9 +226,7 @@ func TestSealIsNotCopied(t *testing.T) {
 	r, other := startServer(t, "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"), startServer(t)
 	opts := longOptions()
 	opts.Prefix = strings.Repeat("long/", 20) // some servers keep a short string in one piece with its key
-	if err := Bless(t.Context(), r.url(), opts); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, r.url(), opts)
 	a := open(t, r.url(), opts)
 	seal := a.server.EpochKey("") + ":seal"
 	r.do("set", seal, strings.Repeat("1", 100))
@@ -294,7 +288,7 @@ func follow(t testing.TB, r, master *redis) {
 func TestFormerReplica(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, "--repl-diskless-sync-delay", "0")
-	bless(t, r)
+	bless(t, r.url(), testOptions())
 	replica := startServer(t, "--repl-diskless-sync-delay", "0", "--repl-backlog-ttl", "1")
 	a := open(t, r.url(), testOptions())
 	follow(t, replica, r)
@@ -354,7 +348,7 @@ func TestLogWithoutItsEnd(t *testing.T) {
 	t.Run("guarded", func(t *testing.T) {
 		t.Parallel()
 		r := startServer(t, aof...)
-		bless(t, r)
+		bless(t, r.url(), testOptions())
 		_, b, held := lose(t, r, testOptions())
 		notBefore(t, b, held, testMaxTTL)
 	})
@@ -393,7 +387,7 @@ func TestEviction(t *testing.T) {
 func TestRecordFromTheFuture(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
-	bless(t, r)
+	bless(t, r.url(), testOptions())
 	s := open(t, r.url(), testOptions())
 	f := strings.Fields(r.do("get", s.server.EpochKey("")))
 	ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)

@@ -59,7 +59,7 @@ func TestNodeRedlock(t *testing.T) {
 	for version, refused := range map[string]string{"4": "LockError", "5": "ExecutionError"} {
 		t.Run(version, func(t *testing.T) {
 			r := blessedServer(t)
-			c := openClient(t, r)
+			c := openClient(t, r.url(), longOptions())
 			other := startNode(t, r, modules, script, version)
 			other("acquire", "yes")
 			if _, err := c.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
@@ -78,9 +78,7 @@ func TestNodeRedlock(t *testing.T) {
 			if err := l.Extend(t.Context(), time.Minute); err != nil {
 				t.Errorf("Extend = %v; want nil", err)
 			}
-			if err := l.Release(t.Context()); err != nil {
-				t.Errorf("Release = %v", err)
-			}
+			release(t, l)
 			other("acquire", "yes")
 			other("release", "yes")
 			try(t, c, "deploy")

@@ -77,9 +77,7 @@ func TestPatternOfOthersWhileAtWork(t *testing.T) {
 		t.Fatal("Acquire does not join the queue")
 	}
 	r.do("del", "pawl:epoch", "pawl:pattern")
-	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, r.url(), longOptions())
 	take(t, open(t, r.url(), longOptions()), long("deploy"))
 	_, err := g.Renew(t.Context(), long("deploy").TTL)
 	disagrees(t, "Renew", err, "clients without a Pattern")
@@ -137,9 +135,7 @@ func TestClusterPatternOfASlot(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
 	opts := patterned()
-	if err := Bless(t.Context(), c.url(), opts); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, c.url(), opts)
 	a := open(t, c.url(), opts)
 	g := take(t, a, long("deploy"))
 	home := a.server.EpochKey("pawl:pattern")

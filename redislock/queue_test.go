@@ -11,13 +11,9 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
@@ -62,6 +58,17 @@ func queueLen(r *redis, name string) int {
 	return n
 }
 
+// within receives from a channel. late is the error if nothing arrives.
+func within[T any](t testing.TB, late string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(2 * patience):
+		t.Fatal(late)
+	}
+	return v
+}
+
 // granted returns the grant, which must come within d.
 func (w *waiting) granted(d time.Duration) *participant.Lease {
 	w.t.Helper()
@@ -91,11 +98,19 @@ func releaseAnyhow(t testing.TB, g *participant.Lease) {
 	}
 }
 
+// renews renews a lease of a minute.
+func renews(t testing.TB, g interface {
+	Renew(context.Context, time.Duration) (driver.Instant, error)
+}) {
+	t.Helper()
+	if _, err := g.Renew(context.Background(), time.Minute); err != nil {
+		t.Errorf("Renew = %v; want nil", err)
+	}
+}
+
 // long is a request for a lease that does not end by itself during a test.
 func long(name string) *driver.Request {
-	req := request(name)
-	req.TTL = time.Minute
-	return req
+	return lasting(name, time.Minute)
 }
 
 func openLong(t testing.TB, r *redis) *party {
@@ -107,9 +122,7 @@ func longOptions() *Options { return &Options{MaxTTL: time.Minute} }
 func blessedServer(t testing.TB, args ...string) *redis {
 	t.Helper()
 	r := startServer(t, args...)
-	if err := Bless(context.Background(), r.url(), patient(longOptions())); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, r.url(), longOptions())
 	return r
 }
 
@@ -167,34 +180,6 @@ func TestLostSubscription(t *testing.T) {
 	}
 }
 
-// TestKilledWaiter: a waiter whose process has ended is passed over at once.
-func TestKilledWaiter(t *testing.T) {
-	t.Parallel()
-	slow := drivertest.Late(t)
-	r := blessedServer(t)
-	a, c := openLong(t, r), openLong(t, r)
-	g := take(t, a, long("deploy"))
-	var links []*drivertest.Link
-	for range 5 {
-		link := drivertest.NewLink(t, r.Addr)
-		links = append(links, link)
-		wait(t, r, openThrough(t, link, longOptions()).party, long("deploy"))
-	}
-	next := wait(t, r, c, long("deploy"))
-	for _, link := range links {
-		link.Close()
-	}
-	if !eventually(patience, func() bool { return r.do("pubsub", "numsub") == "" && len(r.do("pubsub", "channels")) < 100 }) {
-		t.Fatal("the server does not notice that the clients have gone")
-	}
-	began := driver.Now()
-	release(t, g)
-	release(t, next.granted(patience))
-	if d := next.at.Sub(began); d > 500*time.Millisecond+slow() {
-		t.Errorf("the next waiter got the lock after %v", d)
-	}
-}
-
 // TestDeletedKeys: another program deletes the lock, or the queue. It delays
 // the waiters to the next look of the first.
 func TestDeletedKeys(t *testing.T) {
@@ -215,34 +200,6 @@ func TestDeletedKeys(t *testing.T) {
 			t.Errorf("the waiter got the lock after %v", d)
 		}
 	}
-}
-
-// TestForeignLock: libraries that lock the same key by SET NX PX exclude this one, and
-// the other way round.
-func TestForeignLock(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	s := openLong(t, r)
-	key := lockKey(defaultPrefix, "deploy")
-	if out := r.do("set", key, "8f14e45f", "nx", "px", "3000"); out != "OK" {
-		t.Fatal(out)
-	}
-	_, err := s.TryAcquire(t.Context(), long("deploy"))
-	if want := "held by a client of another library"; err == nil || err.Error() != want {
-		t.Errorf("TryAcquire = %v; want %s", err, want)
-	}
-	g := wait(t, r, s, long("deploy")).granted(patience)
-	if out := r.do("set", key, "8f14e45f", "nx", "px", "300"); out != "" {
-		t.Errorf("SET NX of a lock that is held = %q; want nothing", out)
-	}
-	release(t, g)
-	if out := r.do("set", key, "8f14e45f", "nx"); out != "OK" {
-		t.Errorf("SET NX of a lock that was released = %q", out)
-	}
-	if err := s.Break(t.Context(), "deploy", "8f14e45f", nil, ""); err != nil {
-		t.Errorf("Break of another library's lock = %v", err)
-	}
-	take(t, s, long("deploy"))
 }
 
 // TestTokenFloor: tokens grow although the server's clock was set back.
@@ -291,99 +248,6 @@ func scriptCalls(r *redis) int {
 	}
 	n, _ := strconv.Atoi(m[1])
 	return n
-}
-
-// handOffs counts the messages by which a server hands locks over from now on.
-func handOffs(t testing.TB, r *redis) *atomic.Int64 {
-	t.Helper()
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{r.Addr}, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	n, opened := new(atomic.Int64), make(chan struct{})
-	ctx := rueidis.WithOnSubscriptionHook(t.Context(), func(rueidis.PubSubSubscription) { close(opened) })
-	go client.Receive(ctx, client.B().Psubscribe().Pattern(defaultPrefix+"client:*").Build(), func(m rueidis.PubSubMessage) {
-		if strings.HasPrefix(m.Message, "grant ") {
-			n.Add(1)
-		}
-	})
-	select {
-	case <-opened:
-	case <-time.After(patience):
-		t.Fatal("the subscription to all clients does not open")
-	}
-	return n
-}
-
-// missedCosts is how many waiters are told to look when a claim was not taken: those at the head of the queue.
-const missedCosts = 100
-
-// looksOf returns how often each waiter looks at most while all are served.
-func looksOf(took time.Duration) float64 { return 1.2 * took.Seconds() / lookEvery.Seconds() }
-
-// TestManyWaiters: a thousand waiters cost the server two requests for each lease, to come
-// into the queue and to let go, and some looks; and they come in order.
-func TestManyWaiters(t *testing.T) {
-	t.Parallel()
-	const clients, each = 20, 50
-	r := blessedServer(t)
-	g := take(t, openLong(t, r), long("deploy"))
-	var mu sync.Mutex
-	var order []int
-	var late atomic.Int64 // hand-offs whose claim was over before this machine had released them
-	var all sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	stores := make([]*party, clients)
-	for i := range stores {
-		stores[i] = openLong(t, r)
-	}
-	for i := range clients * each {
-		all.Go(func() {
-			g, err := stores[i%clients].Acquire(ctx, renewed(long("deploy")))
-			if err != nil {
-				t.Errorf("Acquire = %v", err)
-				return
-			}
-			mu.Lock()
-			order = append(order, i)
-			mu.Unlock()
-			switch err := g.Release(ctx); {
-			case errors.Is(err, driver.ErrLost):
-				late.Add(1)
-			case err != nil:
-				t.Errorf("Release = %v", err)
-			}
-		})
-		if i%100 == 99 && !eventually(patience, func() bool { return queueLen(r, "deploy") == i+1 }) {
-			t.Fatal("the waiters do not come into the queue")
-		}
-	}
-	handed := handOffs(t, r)
-	before, began := scriptCalls(r), time.Now()
-	release(t, g)
-	all.Wait()
-	const n = clients * each
-	took, asked := time.Since(began), float64(scriptCalls(r)-before)/n
-	missed := max(0, handed.Load()-n) + late.Load()
-	t.Logf("%d hand-offs in %v, %.2f requests for each besides the first; %d claims were missed", n, took, asked, missed)
-	looks := looksOf(took) + float64(missedCosts*missed)/n
-	if asked > 2.5+looks { // a waiter that hears late asks once more
-		t.Errorf("%.2f requests for each lease after its waiter has come; want 1 or 2, and %.2f for looks", asked, looks)
-	}
-	if missed > 0 {
-		return // others have come first
-	}
-	out := 0
-	for i, w := range order {
-		if i > 0 && w/100 < order[i-1]/100 {
-			out++
-		}
-	}
-	if out > 0 {
-		t.Errorf("%d waiters came before others who had come before them", out)
-	}
 }
 
 // TestReleaseWithoutMemory: a server that has no memory left for anything new takes

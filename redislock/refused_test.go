@@ -23,14 +23,16 @@ func TestOtherType(t *testing.T) {
 	eventually(patience, func() bool { open, _, _ := s.server.Subscription("").State(); return open })
 	lock := func(name string) string { return lockKey(defaultPrefix, name) }
 	r.do("rpush", lock("a list"), "x")
+	r.do("zadd", lock("a set"), "1", "x", "2", "y")
 	r.do("set", lock("no queue")+queueSuffix, "x")
 	r.do("set", s.server.FloorKey(lock("no floor")), "x")
-	for _, name := range []string{"a list", "no queue", "no floor"} {
-		for what, req := range map[string]*driver.Request{"exclusive": long(name), "shared": reading(long(name))} {
+	for _, name := range []string{"a list", "a set", "no queue", "no floor"} {
+		for what, req := range map[string]*driver.Request{"exclusive": long(name), "shared": reading(long(name)), "slots": slot(long(name), 2)} {
 			refused := func(call string, g *participant.Lease, err error) {
 				t.Helper()
-				if g != nil || !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) || strings.Contains(err.Error(), "script:") {
-					t.Errorf("%s, %s: %s = %v, %v; want ErrUnavailable, and nothing to give back", name, what, call, g, err)
+				if g != nil || !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) ||
+					strings.Contains(err.Error(), "script:") || !strings.Contains(err.Error(), "choose another Prefix") {
+					t.Errorf("%s, %s: %s = %v, %v; want ErrUnavailable, what to do, and nothing to give back", name, what, call, g, err)
 				}
 			}
 			before := scriptCalls(r)
@@ -47,5 +49,8 @@ func TestOtherType(t *testing.T) {
 	}
 	if err := s.Break(t.Context(), "a list", "LEASE", nil, ""); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
 		t.Errorf("Break = %v; want ErrUnavailable", err)
+	}
+	if n := r.do("zcard", lock("a set")); n != "2" {
+		t.Errorf("the set has %s members now; want 2", n)
 	}
 }

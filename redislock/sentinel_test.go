@@ -87,26 +87,12 @@ func startSentinel(t *testing.T, i int, host, port string, more ...string) strin
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
-	opts := &Options{MaxTTL: 10 * time.Second}
-	opts.TTL = opts.MaxTTL
-	if err := Bless(t.Context(), g.url, opts); err != nil {
-		t.Fatal(err)
-	}
+	opts := optionsOf(10 * time.Second)
+	bless(t, g.url, opts)
 	a, b := open(t, g.url, opts), open(t, g.url, opts)
-	req := func(name string) *driver.Request {
-		r := request(name)
-		r.TTL = opts.TTL
-		return r
-	}
-	locks, err := Open(t.Context(), g.url, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	kept, err := locks.Acquire(t.Context(), "kept") // and is renewed all the time
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := func(name string) *driver.Request { return lasting(name, opts.TTL) }
+	locks := openClient(t, g.url, opts)
+	kept := acquire(t, locks, "kept")
 	lost := take(t, a, req("lost"))
 	next := wait(t, g.master, b, req("lost"))
 	for _, r := range g.replicas {
@@ -136,7 +122,5 @@ func TestFailover(t *testing.T) {
 	if _, err := b.TryAcquire(t.Context(), req("kept")); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("TryAcquire of the lease that the new master knows = %v; want ErrHeld", err)
 	}
-	if err := kept.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
+	release(t, kept)
 }

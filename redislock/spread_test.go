@@ -146,11 +146,7 @@ func TestProxyThatSpreads(t *testing.T) {
 	url := "redis://" + p.listen()
 	var loose [2]*pawl.Client
 	for i := range loose {
-		c, err := Open(t.Context(), url, &Options{Mode: Efficiency})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		c := openClient(t, url, &Options{Mode: Efficiency})
 		loose[i] = c
 	}
 	// Whose turn it is depends on the other commands of the clients, some of which come in the background.
@@ -168,11 +164,7 @@ func TestProxyThatSpreads(t *testing.T) {
 	for range 10 {
 		var leases []*pawl.Lease
 		for range 2 {
-			c, err := Open(t.Context(), url, &Options{AssumeNew: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			c := openClient(t, url, &Options{AssumeNew: true})
 			lease, err := c.TryAcquire(t.Context(), "deploy")
 			if err == nil {
 				leases = append(leases, lease)

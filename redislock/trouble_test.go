@@ -33,18 +33,23 @@ func say(line string) func(*testing.T, *redis, func(string) string) {
 var troubles = []trouble{
 	{name: "no memory", want: "maxmemory", on: say("config set maxmemory 1"), off: say("config set maxmemory 0"), renews: true},
 	{name: "replica", want: "use the address of its master", on: say("replicaof 127.0.0.1 1"), off: masterAgain, nobodyNew: true},
+	{name: "replica without a master", want: "this server is a replica", on: loseMaster, off: masterAgain, nobodyNew: true},
 	{name: "too few replicas", want: "min-replicas-to-write", on: say("config set min-replicas-to-write 1"), off: say("config set min-replicas-to-write 0")},
 	{name: "disk", want: "cannot write to its disk", on: breakDisk, off: say("config set stop-writes-on-bgsave-error no")},
 	{name: "slow script", want: "SCRIPT KILL", on: slowScript, off: say("script kill"), nobodyNew: true},
 	{name: "too many clients", want: "maxclients", on: tooMany, off: say("config set maxclients 1000"), nobodyNew: true},
 }
 
+// loseMaster makes the server a replica that cannot reach its master, and refuses reads too.
+func loseMaster(_ *testing.T, _ *redis, admin func(string) string) {
+	admin("config set replica-serve-stale-data no")
+	admin("replicaof 127.0.0.1 1")
+}
+
 // masterAgain also ends the quarantine, which would last for MaxTTL.
 func masterAgain(t *testing.T, r *redis, admin func(string) string) {
 	admin("replicaof no one")
-	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
-		t.Error(err)
-	}
+	bless(t, r.url(), longOptions())
 }
 
 // breakDisk makes the server find that it cannot save.
@@ -90,15 +95,12 @@ func TestTroubles(t *testing.T) {
 				Suspect: func(e pawl.Event) { suspect <- e.Err },
 				Renewed: func(pawl.Event) { renewed <- true },
 			}
-			a, err := Open(t.Context(), r.url(), opts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
+			a := openClient(t, r.url(), opts)
 			held := try(t, a, "deploy")
-			next := acquiring(t, r, openClient(t, r), 1)
-			b := openClient(t, r)
+			next := acquiring(t, r, openClient(t, r.url(), longOptions()), 1)
+			b := openClient(t, r.url(), longOptions())
 			c.on(t, r, admin)
+			var err error
 			if !eventually(patience, func() bool { // a connection that has just ended tells nothing
 				_, err = b.TryAcquire(t.Context(), "other")
 				return errors.Is(err, pawl.ErrUnavailable) && strings.Contains(err.Error(), c.want)
@@ -116,37 +118,21 @@ func TestTroubles(t *testing.T) {
 				<-renewed
 			}
 			if !c.renews {
-				select {
-				case err := <-suspect:
-					if err == nil || !strings.Contains(err.Error(), c.want) {
-						t.Errorf("a renewal failed with %v; want %q", err, c.want)
-					}
-				case <-time.After(patience):
-					t.Error("no renewal fails")
+				if err := within(t, "no renewal fails", suspect); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("a renewal failed with %v; want %q", err, c.want)
 				}
 				c.off(t, r, admin)
 			}
-			select {
-			case <-renewed:
-			case <-time.After(patience):
-				t.Error("the lease is not renewed when the trouble is over")
-			}
+			within(t, "the lease is not renewed when the trouble is over", renewed)
 			if c.renews {
 				c.off(t, r, admin)
 			}
 			if err := held.Err(); err != nil {
 				t.Errorf("the lease has ended: %v", err)
 			}
-			if err := held.Release(t.Context()); err != nil {
-				t.Errorf("Release = %v", err)
-			}
-			select {
-			case l := <-next:
-				if l != nil {
-					l.Release(t.Context())
-				}
-			case <-time.After(patience):
-				t.Error("the waiter does not get the lock")
+			release(t, held)
+			if l := within(t, "the waiter does not get the lock", next); l != nil {
+				l.Release(t.Context())
 			}
 			l, err := b.Acquire(t.Context(), "other")
 			if err != nil {
@@ -187,19 +173,13 @@ func TestLoading(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, "--loading-process-events-interval-bytes", "1024")
 	opts := testOptions()
-	if err := Bless(t.Context(), r.url(), opts); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Open(t.Context(), r.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	bless(t, r.url(), opts)
+	c := openClient(t, r.url(), opts)
 	r.do("eval", "for i = 1, 25000 do redis.call('set', i, i) end", "0")
 	r.do("save")
 	r.Args = append(r.Args, "--key-load-delay", "30") // us
 	held := try(t, c, "deploy", pawl.NoRenew())
-	waiting := acquiring(t, r, openShort(t, r), 1)
+	waiting := acquiring(t, r, openClient(t, r.url(), testOptions()), 1)
 	restarted := make(chan bool)
 	go func() { r.restart(); close(restarted) }()
 	if !eventually(patience, func() bool {
@@ -211,7 +191,7 @@ func TestLoading(t *testing.T) {
 	if _, err := NewStore(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "is reading its data from disk") {
 		t.Errorf("Open = %v; want that the server is loading", err)
 	}
-	late, first := openShort(t, r), make(chan error, 1) // a client whose first connection is refused
+	late, first := openClient(t, r.url(), testOptions()), make(chan error, 1) // a client whose first connection is refused
 	go func() {
 		l, err := late.Acquire(t.Context(), "first")
 		if err == nil {
@@ -220,30 +200,10 @@ func TestLoading(t *testing.T) {
 		first <- err
 	}()
 	<-restarted
-	select {
-	case err := <-first:
-		if err != nil {
-			t.Errorf("the first Acquire of a client, while the server is loading: %v", err)
-		}
-	case <-time.After(3 * patience):
-		t.Error("a client that came while the server was loading does not get the lock")
+	if err := within(t, "a client that came while the server was loading does not get the lock", first); err != nil {
+		t.Errorf("the first Acquire of a client, while the server is loading: %v", err)
 	}
-	select {
-	case l := <-waiting:
-		if l != nil && (held.Err() == nil || l.Token() <= held.Token()) {
-			t.Errorf("token %d after %d, of a lease that is %v", l.Token(), held.Token(), held.State())
-		}
-	case <-time.After(3 * patience):
-		t.Error("the waiter does not get the lock")
+	if l := within(t, "the waiter does not get the lock", waiting); l != nil && (held.Err() == nil || l.Token() <= held.Token()) {
+		t.Errorf("token %d after %d, of a lease that is %v", l.Token(), held.Token(), held.State())
 	}
-}
-
-func openShort(t *testing.T, r *redis) *pawl.Client {
-	t.Helper()
-	c, err := Open(t.Context(), r.url(), testOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
 }

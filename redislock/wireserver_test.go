@@ -20,6 +20,10 @@ import (
 // leases with TTLs of its own.
 const driverTTL = 10 * time.Second
 
+func wireOptions(maxTTL time.Duration) *Options {
+	return &Options{MaxTTL: maxTTL, ConnectTimeout: slowConnect, Options: pawl.Options{TTL: min(driverTTL, maxTTL)}}
+}
+
 // TestWire has one server for all checks but those that restart theirs.
 func TestWire(t *testing.T) {
 	t.Parallel()
@@ -39,12 +43,9 @@ func TestWire(t *testing.T) {
 
 // wireService starts a server for leases of at most maxTTL.
 func wireService(t testing.TB, maxTTL time.Duration) wiretest.Service {
-	opts := &Options{MaxTTL: maxTTL, ConnectTimeout: slowConnect}
-	opts.TTL = min(driverTTL, maxTTL)
+	opts := wireOptions(maxTTL)
 	s := startServer(t)
-	if err := Bless(context.Background(), s.url(), opts); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, s.url(), opts)
 	service := drivertest.OverLinks(s.Addr, func(t testing.TB, addr string) driver.Store {
 		st, _, err := connect(context.Background(), "redis://"+addr, opts)
 		if err != nil {
@@ -65,9 +66,7 @@ func TestClients(t *testing.T) {
 	t.Parallel()
 	opts := &Options{MaxTTL: time.Minute, ConnectTimeout: slowConnect}
 	s := startServer(t)
-	if err := Bless(t.Context(), s.url(), opts); err != nil {
-		t.Fatal(err)
-	}
+	bless(t, s.url(), opts)
 	wiretest.RunClients(t, drivertest.ClientsOf(t, s.Addr, func(addr string) (*pawl.Client, error) {
 		return Open(t.Context(), "redis://"+addr, opts)
 	}))

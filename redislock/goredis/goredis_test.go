@@ -183,48 +183,12 @@ func TestCredentials(t *testing.T) {
 
 func TestSentinel(t *testing.T) {
 	w := newWorld(t)
-	master, addr := w.start("--masterauth", admin, "--tls-replication", "yes")
-	_, masterPort, _ := net.SplitHostPort(addr)
-	replica, replicaAddr := w.start("--masterauth", admin, "--tls-replication", "yes", "--replicaof", "127.0.0.1", masterPort)
-	_, replicaPort, _ := net.SplitHostPort(replicaAddr)
-	replica.Do("config", "set", "replica-announce-port", replicaPort)
-	watch := w.sentinel(masterPort)
-	opts := &redislock.Options{MaxTTL: 2 * time.Second}
-	w.bless("rediss://:"+admin+"@"+addr, opts)
+	_, addr := w.start()
+	w.bless("rediss://:"+admin+"@"+addr, nil)
+	watch := w.sentinel(port(addr))
 	rdb := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: []string{watch}, Username: user, Password: password, TLSConfig: w.tls})
 	defer rdb.Close()
-	locks, err := New(t.Context(), rdb, &redislock.Options{MaxTTL: 2 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	if err := locks.Do(t.Context(), "a", func(ctx context.Context, _ *pawl.Lease) error { return rdb.Set(ctx, "app:x", 1, 0).Err() }); err != nil {
-		t.Fatal(err)
-	}
-	// A replica takes over. Nothing is granted there until the leases have ended that it may
-	// lack.
-	await(t, "the sentinel knows the replica", func() bool {
-		out, err := exec.Command("redis-cli", "--tls", "--cacert", w.cert, "-p", port(watch), "sentinel", "replicas", "mymaster").Output()
-		return err == nil && strings.Contains(string(out), replicaPort)
-	})
-	await(t, "the replica follows", func() bool { out, _ := master.Do("info", "replication"); return strings.Contains(out, "state=online") })
-	master.Kill()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	for {
-		lease, err := locks.Acquire(ctx, "a")
-		if err == nil {
-			lease.Release(t.Context())
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("after a failover: %v", err)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if out, _ := replica.Do("info", "replication"); !strings.Contains(out, "role:master") {
-		t.Errorf("the lease is not from the new master: %s", out)
-	}
+	program(t, rdb)
 }
 
 func port(addr string) string {

@@ -5,7 +5,6 @@
 package redisfence
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -197,39 +196,5 @@ func TestHistory(t *testing.T) {
 		if fenced && (late > 0 || refused.Load() == 0) || !fenced && late == 0 {
 			t.Errorf("fenced: %v: %d writes, %d of them late, %d refused", fenced, len(tokens), late, refused.Load())
 		}
-	}
-}
-
-// TestStoppedServer: an Install that its caller has given up, and that the server carries
-// out when it goes on, may be done again, and nothing gets past it.
-func TestStoppedServer(t *testing.T) {
-	server, c := startServer(t)
-	if err := Set(t.Context(), c, "x", "one", 33); err != nil {
-		t.Fatal(err)
-	}
-	server.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if err := Install(ctx, c, "x", 34); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a server that hangs: %v", err)
-	}
-	server.Cont()
-	if err := Install(t.Context(), c, "x", 34); err != nil {
-		t.Fatal(err)
-	}
-	if err := Set(t.Context(), c, "x", "late", 33); !errors.Is(err, fence.ErrStale) || ask(c, "GET", "x") != "one" {
-		t.Errorf("a late write: %v", err)
-	}
-}
-
-// TestWithoutTheGuardKey is the control: what has lost its guard key lets a late write in.
-func TestWithoutTheGuardKey(t *testing.T) {
-	_, c := startServer(t)
-	if err := Set(t.Context(), c, "x", "two", 34); err != nil {
-		t.Fatal(err)
-	}
-	ask(c, "DEL", "fence:{x}")
-	if err := Set(t.Context(), c, "x", "late", 33); err != nil {
-		t.Error(err)
 	}
 }
