@@ -3,7 +3,6 @@
 package redislock
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha1"
 	_ "embed"
@@ -28,10 +27,8 @@ type efficient struct{ *store }
 var (
 	//go:embed lua/efficient_keep.lua
 	keepEfficientLua string
-	//go:embed lua/efficient_break.lua
-	breakEfficientLua string
 
-	keepEfficient, breakEfficient = newUnbound(keepEfficientLua), newUnbound(breakEfficientLua)
+	keepEfficient, breakEfficient = newUnbound(keepEfficientLua), newUnbound(epoch.Unbound(scripts[breakScript].Text))
 )
 
 // unbound is a script whose text does not depend on the run of the server.
@@ -99,24 +96,13 @@ func (e efficient) Ask(ctx context.Context, req *driver.Request) (driver.Answer,
 		return driver.Answer{Granted: true, Since: since}, nil
 	}
 	ans := driver.Answer{Free: -1}
-	var held *driver.HeldError
-	if errors.As(e.held(ctx, req.Name, reply), &held) && held.Info != nil {
-		ans.Holders = held.Info.Holders
+	if value, _ := reply[1].ToString(); value != "" {
+		pttl, _ := reply[2].AsInt64()
+		ans.Holders = []driver.Held{parseHeld(value, pttl, time.Now())}
+	} else if info, err := e.Inspect(ctx, req.Name); err == nil { // several leases hold the lock; some users may not ask for them
+		ans.Holders = info.Holders
 	}
 	return ans, nil
-}
-
-// held is heldBy, and also finds the holders of a lock that several leases hold together. It ignores errors of that
-// request, since some users lack the right to it.
-func (e efficient) held(ctx context.Context, name string, reply []rueidis.RedisMessage) error {
-	err := heldBy(name, reply)
-	if len(reply) == 3 && errors.Is(err, driver.ErrReleased) {
-		if pttl, _ := reply[2].AsInt64(); pttl != noKey {
-			info, _ := e.Inspect(ctx, name)
-			return &driver.HeldError{Info: info}
-		}
-	}
-	return err
 }
 
 // Renew implements driver.Store.
@@ -162,21 +148,4 @@ func (e efficient) End(ctx context.Context, l driver.Ref, _ driver.End) (found b
 		return false, fail
 	}
 	return epoch.Code(reply) == 1, nil
-}
-
-// Break implements driver.Store. A holder with Efficiency notices it at the next renewal.
-func (e efficient) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	if err := e.checkName(name); err != nil {
-		return err
-	}
-	key := e.layout.Lock(name)
-	who := storekit.Record{Holder: *cmp.Or(by, &driver.Holder{}), Why: why}.String()
-	reply, _, fail := e.run(ctx, breakEfficient, []string{key, e.layout.Beside(key) + brokenSuffix}, lease, e.prefix+"client:", who, epoch.Millis(e.limit.Longest()))
-	switch {
-	case fail != nil:
-		return fail.Err
-	case epoch.Code(reply) == 1:
-		return nil
-	}
-	return e.held(ctx, name, reply)
 }

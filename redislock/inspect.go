@@ -211,19 +211,24 @@ func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	return is.Info(), nil
 }
 
-// Break implements driver.Store.
+// Break implements driver.Store. With Efficiency it grants nothing to waiters, since it knows no quarantine: they find the
+// lock free when they look.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	if by == nil {
-		by = &driver.Holder{}
-	}
 	if err := s.checkName(name); err != nil {
 		return err
 	}
 	key := s.layout.Lock(name)
 	beside := s.layout.Beside(key)
-	reply, _, _, fail := s.server.Run(ctx, breakScript,
-		[]string{key, s.server.FloorKey(key), beside + queueSuffix, s.server.EpochKey(key), beside + brokenSuffix, beside + endedSuffix + lease},
-		[]string{lease, claimMillis, s.server.ChannelFor(key), storekit.Record{Holder: *by, Why: why}.String(), epoch.Millis(s.limit.Longest())})
+	keys := []string{key, s.server.FloorKey(key), beside + queueSuffix, s.server.EpochKey(key), beside + brokenSuffix, beside + endedSuffix + lease}
+	args := []string{lease, claimMillis, s.server.ChannelFor(key), storekit.Record{Holder: *cmp.Or(by, &driver.Holder{}), Why: why}.String(), epoch.Millis(s.limit.Longest())}
+	var reply []rueidis.RedisMessage
+	var fail *driver.Failure
+	if s.mode == Efficiency {
+		keys[2] = beside + ":none"
+		reply, _, fail = efficient{s}.run(ctx, breakEfficient, keys, args...)
+	} else {
+		reply, _, _, fail = s.server.Run(ctx, breakScript, keys, args)
+	}
 	if fail != nil {
 		return fail.Err
 	}
@@ -236,12 +241,12 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 // heldBy returns the error for a lease that does not hold its lock, given the reply of the script: a HeldError with
 // the present holders, or ErrReleased if there are none.
 func heldBy(name string, reply []rueidis.RedisMessage) error {
-	if len(reply) < 3 {
+	if len(reply) != 4 {
 		return driver.ErrReleased
 	}
 	value, _ := reply[1].ToString()
 	pttl, _ := reply[2].AsInt64()
-	info := &driver.Info{Name: name, Holders: holders(value, pttl, reply[len(reply)-1])}
+	info := &driver.Info{Name: name, Holders: holders(value, pttl, reply[3])}
 	if len(info.Holders) == 0 {
 		return driver.ErrReleased
 	}

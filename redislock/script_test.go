@@ -7,7 +7,6 @@ package redislock
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,13 +26,9 @@ func alone(s *party) *epoch.Server {
 // loadMany loads a script that is not bound to a run, and returns its name.
 func loadMany(t testing.TB, s *party, script int) (sha string) {
 	t.Helper()
-	guard, err := os.ReadFile("internal/epoch/lua/guard.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
 	client := alone(s).Client
-	text := "local boot, publish = '', 'PUBLISH'\n" + string(guard) + scripts[script].Text
-	if sha, err = client.Do(t.Context(), client.B().ScriptLoad().Script(text).Build()).ToString(); err != nil {
+	sha, err := client.Do(t.Context(), client.B().ScriptLoad().Script(epoch.Unbound(scripts[script].Text)).Build()).ToString()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return sha

@@ -210,7 +210,7 @@ end
 -- turn has come: it was the first, or the queue is empty.
 local function admit(s, moved, me, px)
   local mine, token = me and string.match(me, '^%S+ %S+ (%S+)'), nil
-  local head, behind = unpack(s.line or redis.call('ZRANGE', s.queue, 0, 1))
+  local head, behind = unpack(redis.call('ZRANGE', s.queue, 0, 1))
   local waited = head
   while head do
     local lease, client, kind = parse(head)
@@ -247,18 +247,15 @@ local function admit(s, moved, me, px)
 end
 
 -- go admits waiters after a lease or a wait has ended. If nothing can be granted now, it
--- only tells the new head of the queue that it is the head. free says that the lock has
--- no holder. The caller may pass what it has read already: line, the first two of the
--- queue; and known, the floor and the record of the epoch.
-local function go(lock, floor, queue, epoch, claim, channel, at, moved, free, line, known)
-  known = known or redis.call('MGET', floor, epoch, lock)
+-- only tells the new head of the queue that it is the head.
+local function go(lock, floor, queue, epoch, claim, channel, at, moved)
+  local known = redis.call('MGET', floor, epoch, lock)
   local s = state(lock, floor, queue, at, highest(known[1]), claim, channel)
-  s.line = line
   if known[3] then
     s.n, s.kind = 1, 'exclusive'
   elseif closed(epoch, known[2], at) ~= 0 then
     s.n, s.kind = 1, 'closed'
-  elseif not free then
+  else
     s.n, s.kind = sharers(lock, at)
   end
   admit(s, moved)

@@ -12,21 +12,15 @@
 local n = math.floor((#KEYS - 1) / 4)
 local claim, channel, client, kind, record, waiting, doubt = unpack(ARGV, 1, 7)
 
-local answers, rest, known, line = {}, n, nil, nil
+local answers, rest = {}, n
 if waiting == '0' and doubt == '0' then
-  local busy
-  if n == 1 then
-    known = redis.call('MGET', KEYS[4], KEYS[2], KEYS[1]) -- a hand-off needs the floor and the record too
-    line = redis.pcall('ZRANGE', KEYS[5], 0, 1) -- pcall: another program's key must not prevent a release
-    busy = line[1]
-  else
-    known = redis.call('MGET', unpack(KEYS, 2 * n + 2, 3 * n + 1))
-    busy = redis.call('EXISTS', unpack(KEYS, 3 * n + 2, 4 * n + 1)) > 0
-  end
+  local values = redis.call('MGET', unpack(KEYS, 2 * n + 2, 3 * n + 1))
+  local busy = redis.call('EXISTS', unpack(KEYS, 3 * n + 2, 4 * n + 1)) > 0
   local free = {}
   for i = 1, n do
-    if owned(known[i], ARGV[7 + i]) and not (busy and (n == 1 or redis.call('EXISTS', KEYS[3 * n + 1 + i]) == 1)) then
-      free[#free + 1], free[#free + 2], answers[i], rest = KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i] .. ':claim', {1}, rest - 1
+    local lock, queue = KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i]
+    if owned(values[i], ARGV[7 + i]) and not (busy and (n == 1 or redis.call('EXISTS', queue) == 1)) then
+      free[#free + 1], free[#free + 2], answers[i], rest = lock, queue .. ':claim', {1}, rest - 1
     else
       answers[i] = false
     end
@@ -38,29 +32,25 @@ if rest == 0 then return answers end
 -- with queue.lua: The rest, one lock after the other.
 local function finish(lock, floor, queue, ended, lease)
   local attempt = record == '' and '' or join(lease, client, kind, record)
-  local done, first = 0, false
+  local done, first, freed = 0, false, false
   if waiting == '1' then
     first = redis.call('ZRANGE', queue, 0, 0)[1] == attempt
     done = redis.call('ZREM', queue, attempt)
     wrote = true
   end
-  local read = n == 1 and known
-  local value, freed, free = read and read[1], false, false
-  if not read then value = alone(lock) end
+  local value = alone(lock)
   if owned(value, lease) then
     redis.call('DEL', lock, queue .. CLAIM) -- a waiter that releases its claim has not missed it
-    wrote, freed, free = true, true, true
+    wrote, freed = true, true
   elseif not value then
     if attempt == '' then attempt = find(lock, lease) or '' end
     freed = leave(lock, attempt, now())
     wrote = true
   end
   if freed then done = 1 end
-  -- The first part has read line if this is the only lock. pcall: another program's key must
-  -- not prevent a release.
-  local line = (freed or first) and (line or redis.pcall('ZRANGE', queue, 0, 1))
-  if line and line[1] then
-    go(lock, floor, queue, KEYS[1], claim, channel, now(), first, free, line, read and free and {read[2], read[3]})
+  -- pcall: another program's key must not prevent a release.
+  if (freed or first) and redis.pcall('ZRANGE', queue, 0, 0)[1] then
+    go(lock, floor, queue, KEYS[1], claim, channel, now(), first)
   end
   -- The server may still execute the request without an answer, so leave a tombstone. pcall: a
   -- lack of memory must not prevent the release.

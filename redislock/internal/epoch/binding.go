@@ -59,10 +59,15 @@ func (s *Server) text(script int, b *Binding) string {
 	if s.Slots != nil {
 		publish = "SPUBLISH" // its subscriptions are at the node that has the slot, so a script can count them; see hears in queue.lua
 	}
-	return fmt.Sprintf("local boot, publish, limit, layout = '%s', '%s', '%s', '%s'\n",
-		b.boot, publish, Millis(b.limit), s.Layout.Version()) +
-		guardLua + s.texts[script]
+	return whole(s.texts[script], b.boot, publish, Millis(b.limit), s.Layout.Version())
 }
+
+func whole(script, boot, publish, limit, layout string) string {
+	return fmt.Sprintf("local boot, publish, limit, layout = '%s', '%s', '%s', '%s'\n", boot, publish, limit, layout) + guardLua + script
+}
+
+// Unbound returns the text of a script that belongs to no run of a server. For such a script there is no quarantine.
+func Unbound(script string) string { return whole(script, "", "PUBLISH", "0", "") }
 
 // Binding is the set of scripts as loaded for one run of the server.
 type Binding struct {
