@@ -108,7 +108,7 @@ func (n *node) end(client int, e nodewire.Ending) (had, next bool) {
 	s := n.model.Name(e.Name)
 	l := s.Of(e.Lease)
 	if had, next = n.model.End(e); had {
-		n.tell(Freed, client, e.Lease, 0, 0, sharing(l.Shared))
+		n.tell(Freed, client, e.Lease, 0, 0, sharing(l != nil && l.Shared))
 	}
 	if next {
 		l := s.Locks[0]

@@ -149,11 +149,7 @@ func TestAbortBeforeOpen(t *testing.T) {
 	all := startServers(t, 4)
 	from := all[:3]
 	from.bless(t, opts)
-	if g, err := openDriver(t, from.url(), opts).TryAcquire(t.Context(), lasting("job", changeTTL)); err != nil {
-		t.Fatal(err)
-	} else {
-		g.Release(t.Context())
-	}
+	release(t, get(t, openDriver(t, from.url(), opts), lasting("job", changeTTL)))
 	change := Change{From: from.url(), To: pick(all, 0, 1, 3).url(), Options: opts}
 	stands := change
 	var waited atomic.Bool
@@ -191,10 +187,7 @@ func TestLateMaxTTL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := d.TryAcquire(t.Context(), lasting("job", changeTTL))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := get(t, d, lasting("job", changeTTL))
 	g.Release(t.Context())
 	d.Close()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -5,7 +5,6 @@
 package redlock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,16 +25,6 @@ func patient() *Options {
 	opts := &Options{NodeTimeout: 5 * time.Second}
 	opts.MaxTTL = time.Minute
 	return opts
-}
-
-func dialFleet(t testing.TB, f fleet, opts *Options) *store {
-	t.Helper()
-	d, err := connect(context.Background(), f.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d
 }
 
 // has says whether the server has the lock of the name.
@@ -99,7 +88,7 @@ func crashedNode(t *testing.T, guarded, shared bool) {
 	f := startFleet(t, 5, opts, args...)
 	f[3].kill()
 	f[4].kill()
-	client1 := dialFleet(t, f, opts)
+	client1 := openDriver(t, f.url(), opts)
 	var g *grant
 	var err error
 	for range 3 { // on a machine that stood still, none of the nodes has answered in time
@@ -120,7 +109,7 @@ func crashedNode(t *testing.T, guarded, shared bool) {
 	if guarded {
 		fleet(f[3:]).oneByOne(t, opts)
 	}
-	client2 := dialFleet(t, f, opts)
+	client2 := openDriver(t, f.url(), opts)
 	second, err := client2.TryAcquire(t.Context(), long())
 	switch {
 	case guarded && err == nil:
@@ -149,25 +138,17 @@ func TestServersWithoutMemory(t *testing.T) {
 	t.Parallel()
 	opts := patient()
 	f := startFleet(t, 3, opts)
-	d := dialFleet(t, f, opts)
-	g, err := d.TryAcquire(t.Context(), long())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := openDriver(t, f.url(), opts)
+	g := get(t, d, long())
 	req := longReader()
 	req.Name = "shared"
-	r, err := d.TryAcquire(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := get(t, d, req)
 	time.Sleep(50 * time.Millisecond) // so that a look at the servers' role is due
 	for _, s := range f {
 		s.do("config", "set", "maxmemory", "1")
 	}
 	for _, g := range []*grant{g, r} {
-		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-			t.Errorf("Renew = %v", err)
-		}
+		renew(t, g, time.Minute)
 	}
 	other := long()
 	other.Name = "other"
@@ -175,9 +156,7 @@ func TestServersWithoutMemory(t *testing.T) {
 		t.Errorf("TryAcquire = %v; want ErrUnavailable and a word about maxmemory", err)
 	}
 	for _, g := range []*grant{g, r} {
-		if err := g.Release(t.Context()); err != nil {
-			t.Errorf("Release = %v", err)
-		}
+		release(t, g)
 	}
 	f.clear(t)
 }

@@ -44,12 +44,24 @@ func request() *driver.Request {
 
 func try(t *testing.T, d *store) *grant {
 	t.Helper()
-	g, err := d.TryAcquire(t.Context(), request())
-	if err != nil {
-		t.Fatalf("TryAcquire = %v; want a grant", err)
-	}
+	g := get(t, d, request())
 	synctest.Wait() // for the nodes behind the quorum
 	return g
+}
+
+// withStore runs f in fake time, with a store on n masters.
+func withStore(t *testing.T, n int, f func(t *testing.T, all []*master, d *store)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(n)
+		f(t, all, start(t, all, nil))
+	})
+}
+
+// withLease does what withStore does, with a lease that the store has.
+func withLease(t *testing.T, n int, f func(t *testing.T, all []*master, g *grant)) {
+	t.Helper()
+	withStore(t, n, func(t *testing.T, all []*master, d *store) { f(t, all, try(t, d)) })
 }
 
 // others gives the locks of some masters to somebody else.
@@ -115,12 +127,8 @@ func TestMajorityDown(t *testing.T) {
 		{"silent", fault{lost: true}, driver.ErrUncertain, silence},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				all := masters(5)
-				d := start(t, all, nil)
-				for _, m := range all[2:] {
-					m.set(always(c.fault))
-				}
+			withStore(t, 5, func(t *testing.T, all []*master, d *store) {
+				setAll(all[2:], always(c.fault))
 				all[3].set(always(fault{refused: true}))
 				began := driver.Now()
 				g, err := d.TryAcquire(t.Context(), request())
@@ -146,12 +154,8 @@ func TestMajorityDown(t *testing.T) {
 // TestOutageThatLooksHeld: the error reports it although the nodes that answer first
 // have the lock of another.
 func TestOutageThatLooksHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		d := start(t, all, nil)
-		if _, err := d.TryAcquire(t.Context(), ownName(1)); err != nil { // so that it has answered
-			t.Fatal(err)
-		}
+	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
+		get(t, d, ownName(1))
 		others(all[:2], "other")
 		all[2].set(always(fault{refused: true}))
 		all[3].set(always(fault{lost: true}))
@@ -169,9 +173,7 @@ func TestOutageThatLooksHeld(t *testing.T) {
 }
 
 func TestOneServerVotesOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		all[0].id, all[1].id = "same", "same" // two names lead to one server now
 		all[2].set(always(fault{refused: true}))
 		if g, err := d.TryAcquire(t.Context(), request()); err == nil {
@@ -191,9 +193,7 @@ func TestElapsed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all := masters(3)
 				d := start(t, all, &Options{NodeTimeout: 10 * time.Second})
-				for _, m := range all {
-					m.set(only("propose", fault{after: c.took}))
-				}
+				setAll(all, only("propose", fault{after: c.took}))
 				began := driver.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
@@ -214,9 +214,7 @@ func TestElapsed(t *testing.T) {
 func TestLateVotes(t *testing.T) {
 	const late = silence + time.Millisecond
 	for _, faults := range [][2]fault{{{after: late}, {before: late}}, {{after: late, deaf: true}, {after: late, deaf: true}}} {
-		synctest.Test(t, func(t *testing.T) {
-			all := masters(3)
-			d := start(t, all, nil)
+		withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 			for i, f := range faults {
 				all[1+i].set(only("propose", f))
 			}
@@ -242,9 +240,7 @@ func TestNothingIsLeft(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			for _, shared := range []bool{false, true} {
-				synctest.Test(t, func(t *testing.T) {
-					all := masters(5)
-					d := start(t, all, nil)
+				withStore(t, 5, func(t *testing.T, all []*master, d *store) {
 					others(all[:3], "other")
 					all[3].set(only("propose", f))
 					all[4].set(only("propose", f))
@@ -266,9 +262,7 @@ func TestNothingIsLeft(t *testing.T) {
 // TestUndoneThoughTheEndingFails: a node that the ending does not reach gets it when it
 // answers again.
 func TestUndoneThoughTheEndingFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		others(all[:2], "other")
 		all[2].set(only("end", fault{lost: true}))
 		if _, err := d.TryAcquire(t.Context(), request()); !errors.Is(err, driver.ErrHeld) {
@@ -286,12 +280,8 @@ func TestUndoneThoughTheEndingFails(t *testing.T) {
 
 func TestCancelledInTheMiddle(t *testing.T) {
 	for _, delay := range []fault{{before: 20 * time.Millisecond}, {after: 20 * time.Millisecond}, {lost: true}} {
-		synctest.Test(t, func(t *testing.T) {
-			all := masters(3)
-			d := start(t, all, nil)
-			for _, m := range all[1:] {
-				m.set(only("propose", delay))
-			}
+		withStore(t, 3, func(t *testing.T, all []*master, d *store) {
+			setAll(all[1:], only("propose", delay))
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
 			began := driver.Now()
@@ -309,12 +299,8 @@ func TestCancelledInTheMiddle(t *testing.T) {
 // TestSplitVote: no client has a quorum, so the name is not held. A client that asks
 // alone gets it in the end, and otherwise its error says that the vote was split.
 func TestSplitVote(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
-		for _, m := range all {
-			m.set(always(fault{after: time.Millisecond}))
-		}
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
+		setAll(all, always(fault{after: time.Millisecond}))
 		others(all[:1], "rival1")
 		others(all[1:2], "rival2")
 		go func() { // one of them gives up

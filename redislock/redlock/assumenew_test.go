@@ -13,16 +13,10 @@ import (
 // TestAssumeNew: nodes without a record grant at once to a client that says that they are new.
 func TestAssumeNew(t *testing.T) {
 	t.Parallel()
-	d, err := connect(t.Context(), servers.StoreURL(servers.StartRedis(t), servers.StartRedis(t), servers.StartRedis(t)), patient())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
+	d := openDriver(t, servers.StoreURL(servers.StartRedis(t), servers.StartRedis(t), servers.StartRedis(t)), patient())
 	g, err := d.TryAcquire(t.Context(), long())
 	if err != nil {
 		t.Fatalf("the first TryAcquire = %v; want a grant", err)
 	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, g)
 }

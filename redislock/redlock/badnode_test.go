@@ -60,17 +60,13 @@ func contend(t *testing.T, n int, theirs func(ns []nodewire.Node), disturb func(
 				}
 				count++
 				time.Sleep(time.Millisecond)
-				if err := g.Release(t.Context()); err != nil {
-					t.Errorf("Release = %v", err)
-				}
+				release(t, g)
 			}
 			counts <- count
 		}()
 	}
 	leases = <-counts + <-counts
-	for _, m := range all {
-		m.set(nil)
-	}
+	setAll(all, nil)
 	return leases
 }
 
@@ -129,16 +125,12 @@ func TestSilentNodeAndALongTTL(t *testing.T) {
 		req.TTL = time.Hour
 		got := acquire(t.Context(), d, req)
 		time.Sleep(20 * time.Millisecond)
-		if err := g.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, g)
 		released := driver.Now()
 		next := <-got
 		elapsed(t, released, 0)
 		bad.set(nil)
-		if err := next.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, next)
 		time.Sleep(time.Minute)
 	})
 }
@@ -146,9 +138,7 @@ func TestSilentNodeAndALongTTL(t *testing.T) {
 // TestSplitBesideASilentNode: where the other nodes are split, nobody waits for one that is silent: neither an attempt nor
 // a waiter that looks.
 func TestSplitBesideASilentNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		d := start(t, all, nil)
+	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
 		all[4].set(always(fault{lost: true}))
 		const left = 200 * time.Millisecond // in which there are an attempt and some looks
 		for _, m := range all[:2] {

@@ -128,10 +128,7 @@ func TestChange(t *testing.T) {
 			l.start(0, from.url())
 			l.works(0, "before")
 			paused := openThrough(t, from, opts)
-			held, err := paused.TryAcquire(t.Context(), lasting("other", changeTTL))
-			if err != nil {
-				t.Fatal(err)
-			}
+			held := get(t, paused.store, lasting("other", changeTTL))
 			end := trust(held.Since(), changeTTL)
 			paused.set(drivertest.BlackHole)
 			if c.dead >= 0 {
@@ -286,11 +283,7 @@ func TestTwoOperators(t *testing.T) {
 	l.start(0, from.url())
 	l.works(0, "before")
 	stays := openDriver(t, from.url(), opts)
-	if g, err := stays.Acquire(t.Context(), lasting("stays", changeTTL)); err != nil {
-		t.Fatal(err)
-	} else {
-		g.Release(t.Context())
-	}
+	release(t, await(t, stays, lasting("stays", changeTTL)))
 	mine := Change{From: from.url(), To: pick(all, 0, 1, 3).url(), Options: opts}
 	other := Change{From: from.url(), To: pick(all, 0, 2, 4).url(), Options: opts}
 	stands, goes := make(chan bool), make(chan bool)

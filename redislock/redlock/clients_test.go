@@ -44,9 +44,7 @@ func TestOwnClients(t *testing.T) {
 	if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, pawl.ErrHeld) {
 		t.Errorf("TryAcquire of a client of Open = %v; want ErrHeld", err)
 	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, lease)
 	if err := locks.Close(); err != nil {
 		t.Error(err)
 	}

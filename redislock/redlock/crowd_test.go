@@ -57,9 +57,7 @@ func TestCrowdOfReaders(t *testing.T) {
 				d.rounds.Store(0)
 			}
 			began := driver.Now()
-			if err := g.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			release(t, g)
 			tokens := map[uint64]bool{}
 			rounds := int64(0)
 			for i, got := range got {
@@ -114,9 +112,7 @@ func TestAllAtOnce(t *testing.T) {
 					}
 					mu.Unlock()
 					time.Sleep(hold)
-					if err := g.Release(t.Context()); err != nil {
-						t.Errorf("Release = %v", err)
-					}
+					release(t, g)
 					mu.Lock()
 					defer mu.Unlock()
 					rounds += d.Stats().Rounds

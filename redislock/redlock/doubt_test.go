@@ -19,9 +19,7 @@ func TestRenewalIsTrustedFromItsSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)
 		g := try(t, start(t, all, &Options{NodeTimeout: time.Second}))
-		for _, m := range all {
-			m.set(only("propose", fault{after: 400 * time.Millisecond}))
-		}
+		setAll(all, only("propose", fault{after: 400 * time.Millisecond}))
 		sent := driver.Now()
 		since, err := g.Renew(t.Context(), 10*time.Second)
 		if err != nil || since != sent || g.until != trust(sent, 10*time.Second) {
@@ -40,9 +38,7 @@ func TestClockIsReadForEachRound(t *testing.T) {
 			m.Name(name).Store(uint64(time.Now().UnixMicro())+1, "somebody", false)
 		}
 		d := start(t, all, &Options{NodeTimeout: 5 * time.Second})
-		for _, m := range all {
-			m.set(only("propose", fault{after: time.Second}))
-		}
+		setAll(all, only("propose", fault{after: time.Second}))
 		paused := uint64(time.Now().Add(time.Second).UnixMicro())
 		if g := try(t, d); d.Stats().Rounds != 2 || g.token < paused {
 			t.Errorf("token %d after %d rounds; want %d or more, the clock's when the second began", g.token, d.Stats().Rounds, paused)
@@ -53,20 +49,14 @@ func TestClockIsReadForEachRound(t *testing.T) {
 // TestDoubtOutlivesLaterAnswers: the answer to a renewal does not say that the proposal before it, which
 // was not answered, cannot come any more: its lease is remembered when it ends.
 func TestDoubtOutlivesLaterAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		all[2].set(only("propose", fault{before: 7 * time.Second}))
 		g := try(t, d)
 		time.Sleep(d.last(request().TTL)) // it was given up
 		all[2].set(nil)
-		if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		renew(t, g, 10*time.Second)
 		synctest.Wait()
-		if err := g.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, g)
 		synctest.Wait()
 		free(t, all, "")
 		time.Sleep(3 * time.Second) // now it has come
@@ -84,9 +74,7 @@ func TestBrokenBeforeAskedAgain(t *testing.T) {
 		if err != nil || !ans.Granted {
 			t.Fatalf("Ask = %+v, %v; want a grant", ans, err)
 		}
-		for _, m := range all[1:] {
-			m.set(only("end", fault{lost: true}))
-		}
+		setAll(all[1:], only("end", fault{lost: true}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_ = operator.Break(ctx, name, req.Lease, &driver.Holder{Who: "operator"}, "it hangs")
@@ -103,17 +91,13 @@ func TestBrokenBeforeAskedAgain(t *testing.T) {
 // TestRefusedAskedAgain: nodes have granted a lease, and refuse the client when it asks again: its MaxTTL, or its set of nodes,
 // is another one meanwhile. They have the lease until it is ended.
 func TestRefusedAskedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		req := request()
 		ans, err := d.Ask(t.Context(), req)
 		if err != nil || !ans.Granted {
 			t.Fatalf("Ask = %+v, %v; want a grant", ans, err)
 		}
-		for _, m := range all {
-			m.set(only("propose", fault{no: unavailable(storekit.Disagreef("other nodes"))}))
-		}
+		setAll(all, only("propose", fault{no: unavailable(storekit.Disagreef("other nodes"))}))
 		req.Handle = ans.Handle
 		_, err = d.Ask(t.Context(), req)
 		if f := driver.FailureOf(err); !f.Maybe || !f.Lasting || !errors.Is(err, driver.ErrDisagree) {
@@ -129,9 +113,7 @@ func TestRefusedAskedAgain(t *testing.T) {
 
 // TestReleaseBesideABreak: a break has come to all nodes but the one that answers first. The lease was lost.
 func TestReleaseBesideABreak(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		g := try(t, start(t, all, nil))
+	withLease(t, 3, func(t *testing.T, all []*master, g *grant) {
 		for i, m := range all[:2] {
 			if _, _, err := m.End(t.Context(), nodewire.Ending{Name: name, Lease: g.lease, Held: true, News: "{}"}); err != nil {
 				t.Fatal(err)

@@ -51,9 +51,7 @@ func many(t *testing.T, d *store, n int, ttl time.Duration) []*grant {
 func TestRenewalBehindReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)
-		for _, m := range all {
-			m.set(always(fault{before: 50 * time.Millisecond, after: 50 * time.Millisecond}))
-		}
+		setAll(all, always(fault{before: 50 * time.Millisecond, after: 50 * time.Millisecond}))
 		d := start(t, all, nil)
 		const ttl = 3 * time.Second
 		ends := many(t, d, 3000, 30*time.Second)
@@ -64,9 +62,7 @@ func TestRenewalBehindReleases(t *testing.T) {
 		}
 		synctest.Wait()
 		began := driver.Now()
-		if _, err := mine.Renew(t.Context(), ttl); err != nil {
-			t.Errorf("Renew = %v", err)
-		}
+		renew(t, mine, ttl)
 		elapsed(t, began, 100*time.Millisecond)
 		wait.Wait()
 	})
@@ -75,9 +71,7 @@ func TestRenewalBehindReleases(t *testing.T) {
 // TestManyRenewals: as many renewals as package pawl has under way at a time begin in the same
 // instant, and nodes need 102 ms for one request of each. None fails.
 func TestManyRenewals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		d := start(t, all, nil)
+	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
 		leases := many(t, d, 1024, 6*time.Second)
 		for _, m := range all {
 			m.oneByOne(100 * time.Microsecond)
@@ -85,9 +79,7 @@ func TestManyRenewals(t *testing.T) {
 		var wait sync.WaitGroup
 		for _, g := range leases {
 			wait.Go(func() {
-				if _, err := g.Renew(t.Context(), 6*time.Second); err != nil {
-					t.Error(err)
-				}
+				renew(t, g, 6*time.Second)
 			})
 		}
 		wait.Wait()
@@ -97,16 +89,12 @@ func TestManyRenewals(t *testing.T) {
 // TestVotedAtAFullGate: a waiter that does not renew, and so proposes when nodes have voted for it,
 // does not wait for others that want a lease until the votes have expired.
 func TestVotedAtAFullGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		g := try(t, start(t, all, nil))
 		got := acquire(t.Context(), d, request())
 		synctest.Wait()
 		fill(t, d, wanting)
-		if err := g.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, g)
 		select {
 		case next := <-got:
 			next.Release(t.Context())
@@ -121,9 +109,7 @@ func TestVotedAtAFullGate(t *testing.T) {
 // TestOutageBehindTheGate: a waiter that was at the gate for longer than its TTL bears an outage that
 // is short.
 func TestOutageBehindTheGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		g := try(t, start(t, all, nil))
 		req := request()
 		req.TTL = 2 * time.Second
@@ -131,17 +117,11 @@ func TestOutageBehindTheGate(t *testing.T) {
 		synctest.Wait()
 		fill(t, d, wanting)
 		time.Sleep(5 * time.Second)
-		for _, m := range all {
-			m.set(always(fault{lost: true}))
-		}
+		setAll(all, always(fault{lost: true}))
 		d.leave(wanting)
 		time.Sleep(100 * time.Millisecond)
-		for _, m := range all {
-			m.set(nil)
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		setAll(all, nil)
+		release(t, g)
 		if next := <-got; next == nil {
 			t.Error("the waiter has given up after 100 ms without an answer")
 		} else {
@@ -153,12 +133,8 @@ func TestOutageBehindTheGate(t *testing.T) {
 // TestGivenUpBehindTheGate: attempts whose contexts end let nobody in until their requests are
 // answered.
 func TestGivenUpBehindTheGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
-		for _, m := range all {
-			m.set(always(fault{before: 40 * time.Millisecond}))
-		}
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
+		setAll(all, always(fault{before: 40 * time.Millisecond}))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		var wait sync.WaitGroup

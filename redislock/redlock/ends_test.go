@@ -100,9 +100,7 @@ func TestUnansweredAreTold(t *testing.T) {
 
 // TestGivenUpQueues: whoever gives up leaves the queues that it was in.
 func TestGivenUpQueues(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		g := try(t, start(t, all, nil))
+	withLease(t, 5, func(t *testing.T, all []*master, g *grant) {
 		ctx, cancel := context.WithCancel(t.Context())
 		got := acquire(ctx, start(t, all, nil), renewing())
 		synctest.Wait()
@@ -117,27 +115,18 @@ func TestGivenUpQueues(t *testing.T) {
 				t.Errorf("node %d still has %+v", i, s)
 			}
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, g)
 	})
 }
 
 // TestEndAfterTheEnd: a lease that its client counts as ended is lost, although nodes, which count from later, have it yet.
 func TestEndAfterTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
-		for _, m := range all {
-			m.set(only("propose", fault{before: 100 * time.Millisecond}))
-		}
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
+		setAll(all, only("propose", fault{before: 100 * time.Millisecond}))
 		asked := driver.Now()
 		req := request()
 		req.TTL = time.Second
-		g, err := d.TryAcquire(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := get(t, d, req)
 		time.Sleep(asked.Add(1050 * time.Millisecond).Sub(driver.Now()))
 		if all[0].lockOf(name).Lease == "" {
 			t.Fatal("the node has no lock")
@@ -153,9 +142,7 @@ func TestEndAfterTheEnd(t *testing.T) {
 // TestReleaseOfABrokenLease: the release is asked before the lease would have ended, and answered after it. It was broken long before,
 // and somebody else has the name.
 func TestReleaseOfABrokenLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		g := try(t, start(t, all, nil))
+	withLease(t, 3, func(t *testing.T, all []*master, g *grant) {
 		for _, m := range all {
 			m.tells = nil // messages get lost
 			_, _, _ = m.End(t.Context(), nodewire.Ending{Name: name, Lease: g.lease, Held: true, News: "{}", Bar: true})
@@ -173,9 +160,7 @@ func TestReleaseOfABrokenLease(t *testing.T) {
 func TestEndAtAQuorumOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)
-		for _, m := range all {
-			m.set(always(fault{before: 50 * time.Millisecond}))
-		}
+		setAll(all, always(fault{before: 50 * time.Millisecond}))
 		d := start(t, all, nil)
 		held, _ := d.party().handles.Load(try(t, d).ID())
 		all[0].restart(true)

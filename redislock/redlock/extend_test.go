@@ -14,9 +14,7 @@ import (
 )
 
 func TestExtendNeedsAQuorum(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		g := try(t, start(t, all, nil))
+	withLease(t, 5, func(t *testing.T, all []*master, g *grant) {
 		time.Sleep(time.Second)
 		all[0].set(always(fault{refused: true}))
 		all[1].set(always(fault{lost: true}))
@@ -48,9 +46,7 @@ func TestExtendWithinTheValidityOnly(t *testing.T) {
 }
 
 func TestNoExtensionAfterTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		g := try(t, start(t, all, nil))
+	withLease(t, 3, func(t *testing.T, all []*master, g *grant) {
 		time.Sleep(10 * time.Second)
 		for _, m := range all { // their clocks are slow
 			m.Model.Propose(nodewire.Proposal{Name: name, Lease: g.lease, Token: g.token, TTL: time.Second})
@@ -68,9 +64,7 @@ func TestNoExtensionAfterTheEnd(t *testing.T) {
 // TestHeal: nodes that have lost the lock get it back, and so the lease outlives
 // each node's restart.
 func TestHeal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		g := try(t, start(t, all, nil))
+	withLease(t, 3, func(t *testing.T, all []*master, g *grant) {
 		for _, m := range all {
 			m.restart(false)
 			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
@@ -99,15 +93,11 @@ func TestSinceOfAHealedLease(t *testing.T) {
 }
 
 func TestNoHealInQuarantine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		g := try(t, start(t, all, nil))
+	withLease(t, 3, func(t *testing.T, all []*master, g *grant) {
 		all[0].restart(true)
 		renew := func() {
 			t.Helper()
-			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
-				t.Fatalf("Renew = %v", err)
-			}
+			renew(t, g, 10*time.Second)
 			time.Sleep(time.Second)
 		}
 		for range 59 {
@@ -125,17 +115,13 @@ func TestNoHealInQuarantine(t *testing.T) {
 // TestSupersededLeaseLearnsIt: if somebody else had the name meanwhile, because
 // clocks went wrong, the lease must not be healed.
 func TestSupersededLeaseLearnsIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		g := try(t, d)
 		for _, m := range all[:2] {
 			m.End(t.Context(), nodewire.Ending{Name: name, Lease: g.lease}) // as if it had expired
 		}
 		next := try(t, d)
-		if err := next.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, next)
 		time.Sleep(time.Millisecond)
 		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Renew of a lease with token %d after one with %d = %v; want ErrLost", g.token, next.token, err)
@@ -145,9 +131,7 @@ func TestSupersededLeaseLearnsIt(t *testing.T) {
 }
 
 func TestBrokenLeaseIsNotHealed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		g := try(t, d)
 		all[2].set(always(fault{refused: true}))
 		by := &driver.Holder{Who: "operator"}
@@ -169,16 +153,12 @@ func TestBrokenLeaseIsNotHealed(t *testing.T) {
 
 // TestRelease: on all nodes, without waiting for a minority.
 func TestRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		d := start(t, all, nil)
+	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
 		g := try(t, d)
 		all[0].set(always(fault{lost: true}))
 		all[1].set(always(fault{before: 30 * time.Millisecond}))
 		began := driver.Now()
-		if err := g.Release(t.Context()); err != nil {
-			t.Errorf("Release = %v", err)
-		}
+		release(t, g)
 		elapsed(t, began, 0)
 		all[0].set(nil)
 		time.Sleep(3 * time.Second)
@@ -190,21 +170,15 @@ func TestRelease(t *testing.T) {
 }
 
 func TestReleaseWithoutAQuorum(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		g := try(t, d)
-		for _, m := range all[1:] {
-			m.set(always(fault{lost: true}))
-		}
+		setAll(all[1:], always(fault{lost: true}))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if err := g.Release(ctx); err == nil || errors.Is(err, driver.ErrLost) {
 			t.Errorf("Release = %v; want an error that is not ErrLost", err)
 		}
-		for _, m := range all {
-			m.set(nil)
-		}
+		setAll(all, nil)
 		if err := g.Release(t.Context()); err != nil {
 			t.Errorf("second Release = %v", err)
 		}
@@ -216,16 +190,12 @@ func TestReleaseWithoutAQuorum(t *testing.T) {
 // TestRenewalAfterRelease: a renewal that begins when the release is under way, as a
 // goroutine that was on its way to Renew may, heals nothing.
 func TestRenewalAfterRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		g := try(t, d)
 		h, _ := d.party().handles.Load(g.ID())
 		l := h.(*lease)
 		before := l.standing()
-		for _, m := range all {
-			m.set(only("end", fault{after: 100 * time.Millisecond}))
-		}
+		setAll(all, only("end", fault{after: 100 * time.Millisecond}))
 		released := make(chan error)
 		go func() { released <- g.Release(t.Context()) }()
 		time.Sleep(time.Millisecond) // the nodes have ended it; that is not known yet

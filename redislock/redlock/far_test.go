@@ -21,9 +21,7 @@ func TestFarNodesDecide(t *testing.T) {
 			m.set(always(fault{before: trip / 2, after: trip / 2}))
 		}
 		d := start(t, all, nil)
-		if err := try(t, d).Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, try(t, d))
 		time.Sleep(time.Second)
 		all[0].mu.Lock()
 		all[0].Closed = time.Now().Add(time.Minute) // it has restarted
@@ -32,8 +30,8 @@ func TestFarNodesDecide(t *testing.T) {
 		g, err := d.TryAcquire(t.Context(), request())
 		if err != nil {
 			t.Errorf("TryAcquire = %v after %v; want a grant, as four of five nodes are well", err, time.Since(began))
-		} else if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
+		} else {
+			release(t, g)
 		}
 		time.Sleep(time.Second)
 		began = time.Now()
@@ -42,8 +40,8 @@ func TestFarNodesDecide(t *testing.T) {
 			t.Logf("Acquire took %v", time.Since(began))
 			if g == nil {
 				t.Error("Acquire has failed")
-			} else if err := g.Release(t.Context()); err != nil {
-				t.Error(err)
+			} else {
+				release(t, g)
 			}
 		case <-time.After(30 * time.Second):
 			t.Error("Acquire has no grant after 30 s")

@@ -17,9 +17,7 @@ import (
 // to get the name all the time, and leaves a greater token at each that has come back.
 // The holder still gets it back, but not once a later lease has been granted.
 func TestFailedAttemptsStopNoHealing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		d := start(t, all, nil)
+	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
 		g := try(t, d)
 		for _, m := range all {
 			m.restart(false)
@@ -53,18 +51,14 @@ func TestFailedAttemptsStopNoHealing(t *testing.T) {
 			m.End(t.Context(), nodewire.Ending{Name: name, Lease: g.lease, Held: true})
 		}
 		next := try(t, d)
-		if err := next.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, next)
 		all[0].set(only("propose", fault{refused: true}))
 		all[1].set(only("propose", fault{refused: true}))
 		all[2].set(only("propose", fault{refused: true}))
 		if g, err := d.TryAcquire(t.Context(), request()); err == nil {
 			t.Fatalf("TryAcquire = %v at two nodes of five", g)
 		}
-		for _, m := range all {
-			m.set(nil)
-		}
+		setAll(all, nil)
 		time.Sleep(time.Second)
 		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Renew after a lease with a greater token, and an attempt = %v; want ErrLost", err)
@@ -77,9 +71,7 @@ func TestFailedAttemptsStopNoHealing(t *testing.T) {
 // those three would do, and answer first.
 func TestNoRoundIsWonBelowAFloorHeardOf(t *testing.T) {
 	for _, late := range []time.Duration{0, 500 * time.Microsecond} {
-		synctest.Test(t, func(t *testing.T) {
-			all := masters(5)
-			d := start(t, all, nil)
+		withStore(t, 5, func(t *testing.T, all []*master, d *store) {
 			ahead := uint64(time.Now().Add(time.Minute).UnixMicro())
 			for _, m := range all[3:] {
 				m.Name(name).Store(ahead, "ahead", false)
@@ -94,9 +86,7 @@ func TestNoRoundIsWonBelowAFloorHeardOf(t *testing.T) {
 					t.Errorf("token %d after %d", g.token, last)
 				}
 				last = g.token
-				if err := g.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				release(t, g)
 				time.Sleep(10 * time.Millisecond)
 			}
 		})

@@ -103,9 +103,7 @@ func TestFrozenWaiters(t *testing.T) {
 		}
 	}
 	free := driver.Now()
-	if err := first.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	release(t, first)
 	at := <-granted
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +113,5 @@ func TestFrozenWaiters(t *testing.T) {
 	if most := claimFor * time.Duration(frozen) / 2; took > most {
 		t.Errorf("the name was free for %v; want %v at most: each of %d stopped clients has kept it", took, most, frozen)
 	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, lease)
 }

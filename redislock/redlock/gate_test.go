@@ -89,9 +89,7 @@ func TestOverload(t *testing.T) {
 // TestFullGate: while no more calls are let in, one whose context ends has sent nothing, a
 // lease is renewed and given back all the same, and with room again the next is let in.
 func TestFullGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		g := try(t, d)
 		fill(t, d, wanting)
 		before := all[0].calls

@@ -16,9 +16,7 @@ import (
 
 // far makes each request take a round trip.
 func far(all []*master, trip time.Duration) {
-	for _, m := range all {
-		m.set(always(fault{before: trip / 2, after: trip / 2}))
-	}
+	setAll(all, always(fault{before: trip / 2, after: trip / 2}))
 }
 
 // TestFarNodes: leases are granted over round trips that are longer than a two hundredth
@@ -88,9 +86,7 @@ func TestFarNodes(t *testing.T) {
 func TestSilentMinorityCostsOneNodeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)
-		for _, m := range all[3:] {
-			m.set(always(fault{lost: true}))
-		}
+		setAll(all[3:], always(fault{lost: true}))
 		limit := 150 * time.Millisecond // of a TTL of 30 s
 		began := driver.Now()
 		did := func(what string, limit time.Duration) {
@@ -117,9 +113,7 @@ func TestSilentMinorityCostsOneNodeTimeout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, g)
 		did("Release", 0)
 		time.Sleep(2 * endTimeout) // until the requests have ended
 		began = driver.Now()
@@ -145,8 +139,8 @@ func TestHungMajority(t *testing.T) {
 		defer locks.Close()
 		if lease, err := locks.TryAcquire(t.Context(), name); err != nil { // so that it has answered
 			t.Fatal(err)
-		} else if err := lease.Release(t.Context()); err != nil {
-			t.Fatal(err)
+		} else {
+			release(t, lease)
 		}
 		hang := func(f func(string) fault) {
 			for _, m := range all[2:] {

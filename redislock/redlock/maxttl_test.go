@@ -49,9 +49,7 @@ func TestMaxTTLIsAgreed(t *testing.T) {
 	if _, err := openDriver(t, f.url(), withMaxTTL(time.Hour)).TryAcquire(t.Context(), lasting("job", 2*long)); !errors.Is(err, driver.ErrDisagree) {
 		t.Errorf("TryAcquire with a TTL of 10s = %v; want ErrDisagree", err)
 	}
-	if _, err := a.TryAcquire(t.Context(), lasting("job", long)); err != nil {
-		t.Fatal(err)
-	}
+	get(t, a, lasting("job", long))
 	for _, s := range f[:3] {
 		s.restart()
 	}
@@ -74,9 +72,7 @@ func TestSetMaxTTL(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3, withMaxTTL(time.Second))
 	a := openDriver(t, f.url(), withMaxTTL(time.Minute))
-	if _, err := a.TryAcquire(t.Context(), lasting("before", time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	get(t, a, lasting("before", time.Second))
 	f[2].stop()
 	if err := SetMaxTTL(t.Context(), f.url(), 3*time.Second, withMaxTTL(0)); err == nil || !strings.Contains(err.Error(), f[2].Addr) {
 		t.Errorf("SetMaxTTL with one node stopped = %v; want the node named", err)

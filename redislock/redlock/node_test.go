@@ -193,6 +193,12 @@ func (m *master) set(f func(op string) fault) {
 	m.fault = f
 }
 
+func setAll(all []*master, f func(op string) fault) {
+	for _, m := range all {
+		m.set(f)
+	}
+}
+
 func always(f fault) func(string) fault { return func(string) fault { return f } }
 
 // only is for one kind of request.

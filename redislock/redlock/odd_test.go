@@ -135,11 +135,7 @@ func TestOddQuorum(t *testing.T) {
 	opts := withMaxTTL(2 * time.Second)
 	f := startFleet(t, 3, opts)
 	before := openDriver(t, f.url(), opts)
-	if g, err := before.TryAcquire(t.Context(), lasting("job", time.Second)); err != nil {
-		t.Fatal(err)
-	} else {
-		g.Release(t.Context())
-	}
+	release(t, get(t, before, lasting("job", time.Second)))
 	replicaOf(f[1], f[0])
 	replicaOf(f[2], f[0])
 	if _, err := connect(t.Context(), f.url(), opts); !errors.Is(err, ErrNotIndependent) || !strings.Contains(err.Error(), f[1].Addr) {
@@ -190,10 +186,7 @@ func TestRefusedTooSoon(t *testing.T) {
 	f := startFleet(t, 3, opts)
 	d := openDriver(t, f.url(), opts)
 	other := openDriver(t, strings.ReplaceAll(f.url(), "127.0.0.1", "localhost"), opts)
-	g, err := other.Acquire(t.Context(), lasting("another", 5*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := await(t, other, lasting("another", 5*time.Second))
 	if _, err := d.members[1].Node.(*redisNode).record(t.Context(), "", entry{}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -202,9 +195,7 @@ func TestRefusedTooSoon(t *testing.T) {
 	if _, err := d.TryAcquire(t.Context(), lasting("job", 5*time.Second)); err != nil {
 		t.Error(err)
 	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, g)
 }
 
 // TestFirstUse: two clients with different nodes use them first, at the same time. One of them at most gets anything.
@@ -254,11 +245,7 @@ func TestFirstUseGoesOn(t *testing.T) {
 				f[i].do("set", nodesKey, e.text())
 			}
 			d := openDriver(t, f.url(), opts)
-			if g, err := d.Acquire(t.Context(), lasting("job", 5*time.Second)); err != nil {
-				t.Fatal(err)
-			} else {
-				g.Release(t.Context())
-			}
+			release(t, await(t, d, lasting("job", 5*time.Second)))
 			for _, n := range f {
 				e := parseEntry(n.do("get", nodesKey))
 				if e.state != isOpen || !e.set.equal(set) || at[e.self] != n.Addr {

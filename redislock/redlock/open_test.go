@@ -94,9 +94,7 @@ func TestOpen(t *testing.T) {
 	if lease.Token() == 0 {
 		t.Error("no token")
 	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, lease)
 	f[2].kill()
 	if _, err := connect(t.Context(), f.url(), opts); !errors.Is(err, pawl.ErrUnavailable) {
 		t.Errorf("connect with two of three down = %v; want ErrUnavailable", err)
@@ -143,11 +141,7 @@ func TestLeastRights(t *testing.T) {
 	}
 	url := strings.Replace(f.url(), "://", "://app:s3cret@", 1)
 	grant(leastRights)
-	d, err := connect(t.Context(), url, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
+	d := openDriver(t, url, opts)
 	cycle(t, d)
 	if _, err := d.List(t.Context(), ""); err != nil {
 		t.Errorf("List = %v", err)

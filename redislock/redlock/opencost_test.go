@@ -15,11 +15,7 @@ func TestCostOfOpen(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3, patient())
 	open := func() {
-		d, err := connect(t.Context(), f.url(), patient())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close()
+		d := openDriver(t, f.url(), patient())
 		for _, s := range d.Nodes(t.Context()) { // those that Open has not waited for
 			if s.Err != nil {
 				t.Error(s.Err)

@@ -5,6 +5,8 @@ package redlock
 import (
 	"context"
 	"sync"
+	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -67,6 +69,41 @@ func (d *store) Acquire(ctx context.Context, req *driver.Request) (*grant, error
 	p := d.party()
 	l, err := p.Participant.Acquire(ctx, req)
 	return p.grant(l, err)
+}
+
+// get returns a lease that is granted at once.
+func get(t testing.TB, d *store, req *driver.Request) *grant {
+	t.Helper()
+	g, err := d.TryAcquire(t.Context(), req)
+	if err != nil {
+		t.Fatalf("TryAcquire = %v; want a lease", err)
+	}
+	return g
+}
+
+// await returns a lease that is granted sooner or later.
+func await(t testing.TB, d *store, req *driver.Request) *grant {
+	t.Helper()
+	g, err := d.Acquire(t.Context(), req)
+	if err != nil {
+		t.Fatalf("Acquire = %v; want a lease", err)
+	}
+	return g
+}
+
+// renew and release expect that a lease was not lost.
+func renew(t testing.TB, g *grant, ttl time.Duration) {
+	t.Helper()
+	if _, err := g.Renew(t.Context(), ttl); err != nil {
+		t.Errorf("Renew = %v", err)
+	}
+}
+
+func release(t testing.TB, g interface{ Release(context.Context) error }) {
+	t.Helper()
+	if err := g.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
 }
 
 // Stats are what a store has done.

@@ -20,7 +20,7 @@ func TestPattern(t *testing.T) {
 	opts := patient()
 	opts.Pattern = "lock:*"
 	f := startFleet(t, 3, opts)
-	d := dialFleet(t, f, opts)
+	d := openDriver(t, f.url(), opts)
 	theirs := func(s *redis) bool { return s.do("set", "lock:"+name, "random", "nx", "px", "60000") == "OK" }
 	req := long()
 	req.Name = name
@@ -64,9 +64,7 @@ func TestPattern(t *testing.T) {
 	if n > 1 {
 		t.Errorf("%d nodes give them what we have", n)
 	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
+	release(t, g)
 	if _, err := connect(t.Context(), f.url(), patient()); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "lock:*") {
 		t.Errorf("a client without the pattern: %v; want ErrDisagree", err)
 	}
@@ -105,11 +103,8 @@ func TestPatternOfOthersWhileAtWork(t *testing.T) {
 	opts := patient()
 	opts.Pattern = "lock:*"
 	f := startFleet(t, 3, opts)
-	d := dialFleet(t, f, opts)
-	g, err := d.TryAcquire(t.Context(), long())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := openDriver(t, f.url(), opts)
+	g := get(t, d, long())
 	f[0].do("hset", "lock:hash", "uuid:1", "1")
 	if infos, err := d.List(t.Context(), ""); err != nil || len(infos) != 1 && len(infos) != 2 {
 		t.Errorf("List beside a key of another type = %v, %v", infos, err)
@@ -118,7 +113,7 @@ func TestPatternOfOthersWhileAtWork(t *testing.T) {
 		s.do("del", "pawl:redlock:epoch", "pawl:redlock:pattern")
 	}
 	f.bless(t, patient())
-	if _, err := dialFleet(t, f, patient()).TryAcquire(t.Context(), long()); err != nil {
+	if _, err := openDriver(t, f.url(), patient()).TryAcquire(t.Context(), long()); err != nil {
 		t.Errorf("TryAcquire of a client without the pattern = %v", err)
 	}
 	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrDisagree) {

@@ -66,9 +66,7 @@ func TestPausedAfterTurn(t *testing.T) {
 			got <- l
 		}()
 		time.Sleep(100 * time.Millisecond)
-		if err := x.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, x)
 		l := <-got
 		if l == nil {
 			return
@@ -81,9 +79,7 @@ func TestPausedAfterTurn(t *testing.T) {
 				t.Fatalf("two have the name, with the tokens %d and %d", l.Token(), g.Token())
 			}
 		}
-		if err := l.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, l)
 	})
 }
 
@@ -116,8 +112,6 @@ func TestToldAndGone(t *testing.T) {
 		if took := driver.Now().Sub(began); took > 200*time.Millisecond {
 			t.Errorf("the next waiter had the name after %v", took)
 		}
-		if err := n.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, n)
 	})
 }

@@ -43,9 +43,7 @@ func TestHandOver(t *testing.T) {
 			before, order := rounds(), make(map[int]bool)
 			for range waiters {
 				token, released := g.Token(), driver.Now()
-				if err := g.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				release(t, g)
 				g = nil
 				deadline := time.After(time.Second)
 				for g == nil {
@@ -75,12 +73,8 @@ func TestHandOver(t *testing.T) {
 			if r := rounds() - before; r > 0 {
 				t.Errorf("%d nodes: %d rounds of proposals for %d hand-overs", n, r, waiters)
 			}
-			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
-				t.Errorf("Renew = %v", err)
-			}
-			if err := g.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			renew(t, g, 10*time.Second)
+			release(t, g)
 			time.Sleep(time.Second)
 			for i, m := range all {
 				if s := m.stateOf(name); len(s.Locks) > 0 || s.Waiters > 0 {
@@ -137,9 +131,7 @@ func TestOrderOfPlaces(t *testing.T) {
 // does not renew, asks for more time.
 func TestLateTurn(t *testing.T) {
 	for _, late := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			all := masters(3)
-			g := try(t, start(t, all, nil))
+		withLease(t, 3, func(t *testing.T, all []*master, g *grant) {
 			d := start(t, all, nil)
 			req := request()
 			req.Renewed = late
@@ -156,9 +148,7 @@ func TestLateTurn(t *testing.T) {
 					m.mu.Unlock()
 				}
 			}
-			if err := g.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			release(t, g)
 			next := <-got
 			if rounds := d.Stats().Rounds - before; rounds != 0 {
 				t.Errorf("late %t: %d rounds of proposals; want none", late, rounds)
@@ -174,9 +164,7 @@ func TestLateTurn(t *testing.T) {
 // TestLostMessages: a waiter that is not told finds that it has the name when it looks.
 func TestLostMessages(t *testing.T) {
 	for lost := 1; lost <= 3; lost++ {
-		synctest.Test(t, func(t *testing.T) {
-			all := masters(3)
-			g := try(t, start(t, all, nil))
+		withLease(t, 3, func(t *testing.T, all []*master, g *grant) {
 			got := acquire(t.Context(), start(t, all, nil), renewing())
 			synctest.Wait()
 			for _, m := range all[:lost] {

@@ -142,13 +142,10 @@ func TestHandOverByServers(t *testing.T) {
 			opts.AllowUnguarded, args = true, []string{"--rename-command", "INFO", ""}
 		}
 		f := startFleet(t, 3, opts, args...)
-		a, b := dialFleet(t, f, opts), dialFleet(t, f, opts)
+		a, b := openDriver(t, f.url(), opts), openDriver(t, f.url(), opts)
 		var took time.Duration
 		handed := eventually(patience, func() bool { // a message may be lost while a client begins to listen
-			g, err := a.Acquire(t.Context(), long())
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := await(t, a, long())
 			req := long()
 			req.Renewed = true
 			got := acquire(t.Context(), b, req)
@@ -157,17 +154,13 @@ func TestHandOverByServers(t *testing.T) {
 				t.Fatal("nobody waits")
 			}
 			rounds, began := b.Stats().Rounds, time.Now()
-			if err := g.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			release(t, g)
 			next := <-got
 			took = time.Since(began)
 			if next == nil {
 				t.Fatal("no lease")
 			}
-			if err := next.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			release(t, next)
 			return b.Stats().Rounds == rounds
 		})
 		if !handed {

@@ -54,9 +54,7 @@ func TestOpenNeedsAQuorum(t *testing.T) {
 		t.Run(fmt.Sprint(down, " of 3 are down"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all := masters(3)
-				for _, m := range all[:down] {
-					m.set(always(fault{refused: true}))
-				}
+				setAll(all[:down], always(fault{refused: true}))
 				d, err := newStore(t.Context(), nodes(all), nil)
 				if d != nil {
 					defer d.Close()
@@ -72,9 +70,7 @@ func TestOpenNeedsAQuorum(t *testing.T) {
 func TestAllowSingle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := start(t, masters(1), &Options{AllowSingle: true})
-		if err := try(t, d).Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, try(t, d))
 	})
 }
 
@@ -83,9 +79,7 @@ func TestLargerQuorum(t *testing.T) {
 		all := masters(5)
 		d := start(t, all, &Options{Quorum: 4})
 		others(all[:1], "other")
-		if err := try(t, d).Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, try(t, d))
 		synctest.Wait() // the last nodes give it back behind the answer
 		others(all[1:2], "other")
 		if _, err := d.TryAcquire(t.Context(), request()); !errors.Is(err, driver.ErrHeld) {

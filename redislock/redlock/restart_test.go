@@ -20,17 +20,11 @@ func TestForgetfulNode(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			all := masters(5)
 			client1, client2 := start(t, all, nil), start(t, all, nil)
-			for _, m := range all[3:] {
-				m.set(always(fault{refused: true}))
-			}
+			setAll(all[3:], always(fault{refused: true}))
 			g := get(t, client1)
 			all[2].restart(quarantine)
-			for _, m := range all[3:] {
-				m.set(nil)
-			}
-			for _, m := range all[:2] {
-				m.set(always(fault{refused: true}))
-			}
+			setAll(all[3:], nil)
+			setAll(all[:2], always(fault{refused: true}))
 			second, err := client2.TryAcquire(t.Context(), request())
 			switch {
 			case quarantine && err == nil:
@@ -45,9 +39,7 @@ func TestForgetfulNode(t *testing.T) {
 // TestClosedNodes: a waiter gets the name when enough nodes are open again, and
 // renewals go on meanwhile.
 func TestClosedNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		for _, m := range all[:2] {
 			m.restart(true)
 		}
@@ -60,10 +52,7 @@ func TestClosedNodes(t *testing.T) {
 				t.Errorf("%s: %+v; want closed for %v", all[i].addr, s, want)
 			}
 		}
-		g, err := d.Acquire(t.Context(), request())
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := await(t, d, request())
 		if took := driver.Now().Sub(began); took < time.Minute || took > time.Minute+lookEvery {
 			t.Errorf("it took %v; want the minute of the quarantine", took)
 		}
@@ -73,9 +62,7 @@ func TestClosedNodes(t *testing.T) {
 		all[2].restart(true)
 		for range 10 {
 			time.Sleep(3 * time.Second)
-			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
-				t.Errorf("Renew = %v", err)
-			}
+			renew(t, g, 10*time.Second)
 		}
 	})
 }
@@ -85,15 +72,10 @@ func TestClosedNodes(t *testing.T) {
 func TestOneClosedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)
-		for _, m := range all {
-			m.set(always(fault{before: time.Millisecond, after: time.Millisecond}))
-		}
+		setAll(all, always(fault{before: time.Millisecond, after: time.Millisecond}))
 		holder, waiter := start(t, all, nil), start(t, all, nil)
 		req := request()
-		g, err := holder.TryAcquire(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := get(t, holder, req)
 		synctest.Wait()
 		all[2].restart(true)
 		for _, m := range all[3:] {

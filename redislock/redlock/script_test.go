@@ -23,7 +23,7 @@ func single(t testing.TB, s *redis, opts *Options) *redisNode {
 	t.Helper()
 	c := *opts
 	c.AllowSingle = true
-	n := dialFleet(t, fleet{s}, &c).members[0].Node.(*redisNode)
+	n := openDriver(t, fleet{s}.url(), &c).members[0].Node.(*redisNode)
 	n.roster = nil // it belongs to no set
 	return n
 }
@@ -406,7 +406,7 @@ func TestOtherLibraries(t *testing.T) {
 	t.Parallel()
 	opts := patient()
 	f := startFleet(t, 3, opts)
-	d := dialFleet(t, f, opts)
+	d := openDriver(t, f.url(), opts)
 	const key = "pawl:redlock:{" + name + "}"
 	for _, s := range f[:2] {
 		if got := s.do("set", key, "their random value", "nx", "px", "60000"); got != "OK" {
@@ -423,10 +423,7 @@ func TestOtherLibraries(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		req := long()
 		req.Shared = shared
-		g, err := d.TryAcquire(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := get(t, d, req)
 		synced := func() bool { return f[0].has(name) && f[1].has(name) && f[2].has(name) }
 		if !eventually(patience, synced) {
 			t.Error("not all nodes have the lock")
@@ -436,9 +433,7 @@ func TestOtherLibraries(t *testing.T) {
 				t.Errorf("SET NX = %q; want nothing", got)
 			}
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, g)
 		f.clear(t)
 	}
 }

@@ -78,11 +78,7 @@ func startFleet(t testing.TB, n int, opts *Options, args ...string) fleet {
 // later.
 func (f fleet) name(t testing.TB, opts *Options) {
 	t.Helper()
-	d, err := connect(context.Background(), f.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
+	d := openDriver(t, f.url(), opts)
 	if !eventually(patience, func() bool {
 		if g, err := d.TryAcquire(context.Background(), &driver.Request{Name: "named", Lease: rand.Text(), TTL: 500 * time.Millisecond, Renewed: true}); err == nil {
 			g.Release(context.Background())

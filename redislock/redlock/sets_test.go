@@ -42,9 +42,7 @@ func TestOtherSet(t *testing.T) {
 	f := startFleet(t, 6, withMaxTTLOf(time.Second, 4))
 	five := f[:5]
 	a := openDriver(t, five.url(), withMaxTTL(time.Second))
-	if _, err := a.TryAcquire(t.Context(), lasting("job", time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	get(t, a, lasting("job", time.Second))
 	refusedSet(t, f[:3], withMaxTTL(time.Second), f[3].Addr, f[4].Addr, "missing here")
 	// A node outside the recorded set is part of no quorum.
 	var log servers.Output

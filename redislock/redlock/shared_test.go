@@ -70,18 +70,13 @@ func TestReadersAndWriters(t *testing.T) {
 				down(first, first+1)
 				req, other := request(), request()
 				req.Shared, other.Shared = kinds[0], kinds[1]
-				g, err := a.TryAcquire(t.Context(), req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				g := get(t, a, req)
 				down(first+2, first+3)
 				if g, err := b.TryAcquire(t.Context(), other); err == nil {
 					t.Errorf("nodes %d and %d down, then two others: token %d beside the lease with token %d", first, first+1, g.Token(), 0)
 				}
 				down()
-				if err := g.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+				release(t, g)
 				time.Sleep(2 * time.Minute) // marks and debts are over
 				free(t, all, "")
 			}
@@ -98,9 +93,7 @@ func TestReadersHeal(t *testing.T) {
 		first, second := tryShared(t, d), tryShared(t, other)
 		renew := func(g *grant) {
 			t.Helper()
-			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
-				t.Errorf("Renew = %v", err)
-			}
+			renew(t, g, 10*time.Second)
 			synctest.Wait()
 		}
 		has := func(lease string) bool {
@@ -140,9 +133,7 @@ func TestReadersHeal(t *testing.T) {
 // TestLossBehindAWish: a reader that a writer has overtaken is told at once that its lease
 // is lost, also where another writer waits by then.
 func TestLossBehindAWish(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		g := tryShared(t, d)
 		for _, m := range all {
 			m.mu.Lock()

@@ -18,9 +18,7 @@ import (
 // TestBusyNodesAreNotSilent: nodes that take longer for one request than they may be silent, as they
 // have so many to answer, lose no lease and refuse none.
 func TestBusyNodesAreNotSilent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		d := start(t, all, nil)
+	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
 		d.gate.room = maxRoom
 		mine := try(t, d)
 		for _, m := range all {
@@ -38,9 +36,7 @@ func TestBusyNodesAreNotSilent(t *testing.T) {
 		}
 		synctest.Wait()
 		began := driver.Now()
-		if _, err := mine.Renew(t.Context(), 10*time.Second); err != nil {
-			t.Errorf("Renew = %v", err)
-		}
+		renew(t, mine, 10*time.Second)
 		if took := driver.Now().Sub(began); took < 2*silence {
 			t.Errorf("a renewal took %v; want more than nodes may be silent", took)
 		}
@@ -58,9 +54,7 @@ func stall(all []*master, until time.Time) {
 // TestStall: nodes that answer nothing for a while have the renewals when it is over, whatever else
 // was asked of them meanwhile, and Acquire goes on.
 func TestStall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		d := start(t, all, nil)
+	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
 		mine := try(t, d)
 		const long = 3 * silence
 		stall(all, time.Now().Add(long))
@@ -79,9 +73,7 @@ func TestStall(t *testing.T) {
 		if !d.members[0].quiet() {
 			t.Error("a node that has answered nothing for so long is not silent")
 		}
-		if _, err := mine.Renew(t.Context(), 10*time.Second); err != nil {
-			t.Errorf("Renew = %v", err)
-		}
+		renew(t, mine, 10*time.Second)
 		wait.Wait()
 	})
 }
@@ -89,12 +81,8 @@ func TestStall(t *testing.T) {
 // TestPaceAtSilentNodes: a caller that tries again and again while a majority is silent asks the others no more often
 // than a node may be silent.
 func TestPaceAtSilentNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		d := start(t, all, nil)
-		for _, m := range all[2:] {
-			m.set(always(fault{lost: true}))
-		}
+	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
+		setAll(all[2:], always(fault{lost: true}))
 		const long = 20 * silence
 		tries := 0
 		for end := driver.Now().Add(long); driver.Now() < end && tries <= int(long/silence); tries++ {
@@ -204,17 +192,13 @@ func TestOverloadOfSlowNodes(t *testing.T) {
 // after the connect timeout.
 func TestNeverAnswered(t *testing.T) {
 	for after, f := range map[time.Duration]fault{0: {refused: true}, 5 * time.Second: {lost: true}} {
-		synctest.Test(t, func(t *testing.T) {
-			all := masters(3)
-			d := start(t, all, nil)
+		withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 			locks, err := pawl.New(d, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer locks.Close()
-			for _, m := range all {
-				m.set(always(f))
-			}
+			setAll(all, always(f))
 			began := driver.Now()
 			_, err = locks.Acquire(t.Context(), name)
 			if !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrUncertain) {
@@ -223,9 +207,7 @@ func TestNeverAnswered(t *testing.T) {
 			if took := driver.Now().Sub(began); took < after || took > after+lookEvery+silence {
 				t.Errorf("Acquire took %v; want about %v", took, after)
 			}
-			for _, m := range all {
-				m.set(nil)
-			}
+			setAll(all, nil)
 		})
 	}
 }
@@ -272,9 +254,7 @@ func TestStoppedProcess(t *testing.T) {
 // TestRoomFollowsTheNodes: where rounds take long fewer calls are under way at a time, and more again when they
 // are short.
 func TestRoomFollowsTheNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		room := func() int {
 			d.gate.mu.Lock()
 			defer d.gate.mu.Unlock()

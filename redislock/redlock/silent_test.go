@@ -17,9 +17,7 @@ import (
 // TestSilentNode: one node of three takes requests and never answers. No call waits for
 // it, requests to it do not pile up, and when it answers again it gets all endings.
 func TestSilentNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		silent := all[2]
 		silent.set(func(op string) fault { // proposals are carried out, endings are not
 			return fault{silent: true, lost: op == "end"}
@@ -28,13 +26,9 @@ func TestSilentNode(t *testing.T) {
 		most := 0
 		for range 500 {
 			began := driver.Now()
-			g := tryReq(t, d)
-			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
-				t.Fatal(err)
-			}
-			if err := g.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			g := get(t, d, request())
+			renew(t, g, 10*time.Second)
+			release(t, g)
 			elapsed(t, began, 0)
 			most = max(most, runtime.NumGoroutine()-before)
 			time.Sleep(20 * time.Millisecond)
@@ -60,20 +54,9 @@ func TestSilentNode(t *testing.T) {
 	})
 }
 
-func tryReq(t *testing.T, d *store) *grant {
-	t.Helper()
-	g, err := d.TryAcquire(t.Context(), request())
-	if err != nil {
-		t.Fatalf("TryAcquire = %v; want a grant", err)
-	}
-	return g
-}
-
 // TestDebtsAreBounded: a node that never comes back costs little memory.
 func TestDebtsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 		m := d.members[0]
 		all[0].set(always(fault{lost: true}))
 		for range maxDebts + 10 {
@@ -136,14 +119,10 @@ func TestRefusedEnding(t *testing.T) {
 // told as well, and remembers the end.
 func TestShortLease(t *testing.T) {
 	for _, slow := range []time.Duration{20 * time.Millisecond, 10 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			all := masters(3)
-			d := start(t, all, nil)
+		withStore(t, 3, func(t *testing.T, all []*master, d *store) {
 			all[2].set(only("propose", fault{after: slow}))
-			g := tryReq(t, d)
-			if err := g.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			g := get(t, d, request())
+			release(t, g)
 			time.Sleep(2 * silence)
 			free(t, all, "")
 			all[2].mu.Lock()

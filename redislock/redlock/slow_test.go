@@ -45,11 +45,6 @@ func TestFirstUseOfSlowNodes(t *testing.T) {
 		addrs = append(addrs, drivertest.SlowTo(t, s.Addr, 600*time.Millisecond).Addr())
 	}
 	d := openDriver(t, "redlock://"+strings.Join(addrs, ","), opts)
-	g, err := d.TryAcquire(t.Context(), request())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	g := get(t, d, request())
+	release(t, g)
 }

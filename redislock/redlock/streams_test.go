@@ -24,18 +24,11 @@ func TestExpiredReadersFreeTheKey(t *testing.T) {
 	t.Parallel()
 	opts := patient()
 	f := startFleet(t, 3, opts)
-	d := dialFleet(t, f, opts)
+	d := openDriver(t, f.url(), opts)
 	brief := longReader()
 	brief.TTL = time.Second
-	if _, err := d.TryAcquire(t.Context(), brief); err != nil {
-		t.Fatal(err)
-	}
-	g, err := d.TryAcquire(t.Context(), longReader())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	get(t, d, brief)
+	g := get(t, d, longReader())
+	release(t, g)
 	f.clear(t)
 }

@@ -15,9 +15,7 @@ import (
 )
 
 func TestTokenOfOneRound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		d := start(t, all, nil)
+	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
 		g := try(t, d)
 		if want := uint64(time.Now().UnixMicro()); g.Token() != want {
 			t.Errorf("token %d; want the clock's %d", g.Token(), want)
@@ -75,10 +73,7 @@ func TestTokenOfAPausedClient(t *testing.T) {
 			return now
 		}})
 		asked := time.Now()
-		g, err := d.Acquire(t.Context(), request())
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := await(t, d, request())
 		if !paused || g.Token() < uint64(asked.Add(time.Hour).UnixMicro()) {
 			t.Errorf("token %s old", time.Since(time.UnixMicro(int64(g.Token()))))
 		}

@@ -180,9 +180,7 @@ func TestVotesBesideAnAttempt(t *testing.T) {
 		d.mu.Unlock()
 		d.told(nodewire.Message{Lease: claim, Token: 1, Run: "another"}) // so it proposes
 		time.Sleep(50 * time.Millisecond)
-		if err := holder.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, holder)
 		g := <-got
 		if g == nil {
 			t.Fatal("the waiter has no lease")
@@ -194,8 +192,6 @@ func TestVotesBesideAnAttempt(t *testing.T) {
 			}
 			m.set(nil)
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, g)
 	})
 }

@@ -152,13 +152,8 @@ func TestNodeAwayAtFirst(t *testing.T) {
 		opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		d := openDriver(t, f.url(), opts)
 		for range 3 {
-			g, err := d.TryAcquire(t.Context(), lasting(name, time.Minute))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := g.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			g := get(t, d, lasting(name, time.Minute))
+			release(t, g)
 		}
 		text := log.String()
 		if strings.Count(text, "\n") != away || away > 0 && (!strings.Contains(text, "1 of 3 nodes have not answered, and 2 have to: "+f[2].Addr) || strings.Contains(text, f[0].Addr)) {

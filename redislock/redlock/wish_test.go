@@ -47,9 +47,7 @@ func stream(t *testing.T, n int, least time.Duration, wishes bool) {
 					return
 				}
 				time.Sleep(hold)
-				if err := g.Release(t.Context()); err != nil {
-					t.Errorf("Release of a reader = %v", err)
-				}
+				release(t, g)
 			}
 		})
 	}
@@ -88,9 +86,7 @@ func stream(t *testing.T, n int, least time.Duration, wishes bool) {
 			t.Errorf("%d nodes: the writer had the name after %v; readers hold it for %v", n, took, hold)
 		}
 		time.Sleep(10 * time.Millisecond)
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, g)
 		time.Sleep(hold)
 	}
 	stop()
@@ -151,9 +147,7 @@ func TestStreamOfWriters(t *testing.T) {
 			waits[req.Shared] += turns - before
 			mu.Unlock()
 			time.Sleep(hold)
-			if err := g.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			release(t, g)
 			time.Sleep(100 * time.Millisecond)
 		}
 		t.Logf("readers waited for %d writers, writers for %d", waits[true], waits[false])
@@ -245,9 +239,7 @@ func TestGiveUpWhileLooking(t *testing.T) {
 					t.Errorf("after %d µs: %d wishes at %s", 5*i, n, m.addr)
 				}
 			}
-			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
-				t.Fatal(err)
-			}
+			renew(t, g, 10*time.Second)
 		}
 		if wished.Load() == 0 {
 			t.Error("no wish was ever made; this test cannot fail")
