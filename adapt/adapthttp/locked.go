@@ -25,8 +25,7 @@ func Anonymous(_ *http.Request, info *pawl.Info) *pawl.Info {
 // Everything shows all that is known, as "pawl show" does. Use it only if every client of the server may know it.
 func Everything(_ *http.Request, info *pawl.Info) *pawl.Info { return info }
 
-// schema is the schema number of "pawl show --json". The answer has all fields of that output except the store. A
-// test of the command compares the two.
+// schema is the schema number of "pawl show --json". The answer has all fields of that output except the store.
 const schema = 1
 
 type lockedJSON struct {

@@ -44,16 +44,12 @@ func TestAcquireEtcd(t *testing.T) {
 func TestAcquireRefused(t *testing.T) {
 	w := newWorld(t)
 	redlock, _ := startRedlock(w.T, electTTL)
-	for _, c := range []struct{ store, want string }{
-		{"zk://" + startZooKeeper(t) + "/locks?tick_time=500ms", "in this store a lease ends with the process"},
-		{redlock, "with redlock only the process"},
-		{"redis://" + startRedis(t) + "?mode=efficiency&max_ttl=5s", "with ?mode=efficiency only the process"},
-	} {
+	for _, store := range []string{"zk://" + startZooKeeper(t) + "/locks?tick_time=500ms", redlock, "redis://" + startRedis(t) + "?mode=efficiency&max_ttl=5s"} {
 		for _, words := range []string{"acquire deploy -n --ttl 5s", "renew deploy --lease x --ttl 5s", "release deploy --lease x"} {
-			p := w.pawl(append(strings.Fields(words), "-s", c.store)...)
+			p := w.pawl(append(strings.Fields(words), "-s", store)...)
 			p.end(exit.Config)
-			if got := p.stderr(); !strings.Contains(got, c.want) || !strings.Contains(got, "pawl run ") || p.stdout() != "" {
-				t.Errorf("%s: stderr is %q, stdout %q; want %q and what to use", words, got, p.stdout(), c.want)
+			if got := p.stderr(); !strings.Contains(got, "in this store only the process") || !strings.Contains(got, "pawl run ") || p.stdout() != "" {
+				t.Errorf("%s: stderr is %q, stdout %q; want what to use", words, got, p.stdout())
 			}
 		}
 	}

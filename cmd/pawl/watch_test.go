@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
@@ -22,8 +23,8 @@ type happened struct {
 	Schema      int
 	Time        time.Time
 	Event, Name string
-	Holder      *report.Holder
-	Waiter      *report.Waiter
+	Holder      *driver.Held
+	Waiter      *driver.Waiter
 	Seconds     float64
 }
 

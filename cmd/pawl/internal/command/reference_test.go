@@ -17,11 +17,7 @@ import (
 // TestReference: docs/command.md has every exit code with its word, every variable, every field of JSON and
 // every event, and no others.
 func TestReference(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/command.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
+	page := read(t, "../../../../docs/command.md")
 	for code, word := range exit.Kinds {
 		if row := fmt.Sprintf("| %d | %s | ", code, word); !strings.Contains(page, row) {
 			t.Errorf("no row %q", row)
@@ -32,7 +28,7 @@ func TestReference(t *testing.T) {
 	fields, events, _ := strings.Cut(fields, "The events of `--events` are ")
 	events, _, _ = strings.Cut(events, ".")
 
-	source := sources(t, "acquire", "admin", "bench", "command", "doctor", "manual", "report", "show")
+	source := sources(t, "acquire", "admin", "bench", "command", "doctor", "manual", "report", "show") + read(t, "../../../../driver/info.go")
 	compare(t, "field", find(source, "json:\"([a-z_0-9]+)"), find(fields, "`([a-z_0-9]+)`"),
 		"schema", "ls", "show", "wait", "watch", "acquire", "renew", "release", "break", "bless", "nodes", "doctor", "bench", "version", "run", "elect", "once", "hold")
 	source += sources(t, "nested", "run", "stores", "top", "cli")
@@ -50,17 +46,21 @@ func sources(t *testing.T, packages ...string) string {
 			t.Fatalf("%s: %v, %v", p, files, err)
 		}
 		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
+			if !strings.HasSuffix(file, "_test.go") {
+				all.WriteString(read(t, file))
 			}
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all.Write(b)
 		}
 	}
 	return all.String()
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 func find(text, pattern string) (words []string) {

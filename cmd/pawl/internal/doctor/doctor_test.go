@@ -3,9 +3,7 @@
 package doctor
 
 import (
-	"encoding/json"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,36 +85,6 @@ func TestStuck(t *testing.T) {
 	d := &doctor{store: &stores.Store{}, long: time.Hour, out: doctorJSON{State: &report.State{Closed: "3s"}}}
 	if found := d.stuck(&pawl.Info{Name: "x", Waiters: []driver.Waiter{{}}}); len(found) > 0 {
 		t.Errorf("in quarantine a queue waits for good reason: %+v", found)
-	}
-}
-
-// The names of the fields are what programs read: none is renamed or removed while schema is 1.
-func TestDoctorSchema(t *testing.T) {
-	out := doctorJSON{Findings: []findingJSON{{"check", "server", "lock", "level", "text", "do"}}, RoundTrip: &tripJSON{}, State: &report.State{}}
-	b, err := json.Marshal(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var top map[string]any
-	if err := json.Unmarshal(b, &top); err != nil {
-		t.Fatal(err)
-	}
-	fields := func(v any) string {
-		var names []string
-		for name := range v.(map[string]any) {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return strings.Join(names, " ")
-	}
-	for _, c := range []struct{ got, want string }{
-		{fields(top), "findings held level round_trip schema state store waiting"},
-		{fields(top["findings"].([]any)[0]), "check do level lock server text"},
-		{fields(top["round_trip"]), "median_ms slowest_ms"},
-	} {
-		if c.got != c.want {
-			t.Errorf("fields %s, want %s", c.got, c.want)
-		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Span is a lease, a wait or a quarantine, from its begin to its end. Instants are in
@@ -36,11 +36,11 @@ type Span struct {
 
 	// Holder and Waiter are from the last look that showed them. Waited is the wait that ended with
 	// this lease. They are for reports of changes; spans in Ended lack them.
-	Holder *report.Holder `json:"-"`
-	Waiter *report.Waiter `json:"-"`
+	Holder *driver.Held   `json:"-"`
+	Waiter *driver.Waiter `json:"-"`
 	Waited *Span          `json:"-"`
 
-	who  report.Person
+	who  driver.Holder
 	left time.Duration // the longest time that the lease had left in any look
 }
 
@@ -124,10 +124,10 @@ func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
 }
 
 // lease begins the span of a lease.
-func (h *History) lease(s *Store, l *Lock, held *report.Holder, now time.Time) *Span {
+func (h *History) lease(s *Store, l *Lock, held *driver.Held, now time.Time) *Span {
 	sp := h.begin(Span{Store: s.Name, Name: l.Name, What: "lease", Kind: cmp.Or(display.Kind(held.Shared, held.Slots), "exclusive"), Why: held.Why,
 		Token: held.Token, From: between(s.Asked, held.Acquired, now), State: "held"})
-	sp.by(held.Person)
+	sp.by(held.Holder)
 	if !s.Asked.IsZero() && !held.Shared && held.Slots == 0 {
 		s.began(l.Name, now)
 	}
@@ -143,7 +143,7 @@ func (h *History) followWaiters(s *Store, l *Lock, there, held map[string]bool, 
 		if w.Lease != "" && held[w.Lease] {
 			continue
 		}
-		key := "wait " + cmp.Or(w.Lease, fmt.Sprintf("%v %q %v %d", w.Person, w.Why, w.Shared, w.Slots))
+		key := "wait " + cmp.Or(w.Lease, fmt.Sprintf("%v %q %v %d", w.Holder, w.Why, w.Shared, w.Slots))
 		for there[key] { // the process waits for the name more than once
 			key += "+"
 		}
@@ -158,7 +158,7 @@ func (h *History) followWaiters(s *Store, l *Lock, there, held map[string]bool, 
 		if sp == nil {
 			sp = h.begin(Span{Store: s.Name, Name: l.Name, What: "wait", Kind: cmp.Or(display.Kind(w.Shared, w.Slots), "exclusive"), Why: w.Why,
 				From: between(s.Asked, w.Since, now), State: "waiting"})
-			sp.by(w.Person)
+			sp.by(w.Holder)
 			l.Spans[key] = sp
 			news = append(news, sp)
 		}
@@ -168,8 +168,8 @@ func (h *History) followWaiters(s *Store, l *Lock, there, held map[string]bool, 
 	return news
 }
 
-func (s *Span) by(p report.Person) {
-	p.Why = ""
+func (s *Span) by(p driver.Holder) {
+	p.Trace = "" // a waiter may have none
 	s.who, s.Person, s.Host = p, p.String(), p.Host
 }
 

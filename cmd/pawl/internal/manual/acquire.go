@@ -40,10 +40,9 @@ script dies, the lock stays held until the store ends the lease.
 
 A --ttl over 30s needs a longer maximum at the store: see pawl max-ttl --help.
 
-It works on Redis (a server or a cluster), PostgreSQL and etcd. On files and
-ZooKeeper a lease ends with its process; on redlock and with ?mode=efficiency
-only the process that holds a lease can renew it. Use pawl run there, or pawl
-hold in the background.
+In some stores only the process that acquired a lease can renew it: see the row
+Adopts of the table in docs/guarantees. Use pawl run there, or pawl hold in the
+background.
 
 pawl show prints the process that called pawl as the holder.
 
@@ -109,7 +108,7 @@ type leaseJSON struct {
 
 // take acquires a lease and prints its id. Once the id is printed, the lease outlives this process.
 func take(a *cli.App, s *acquire.Session) (int, error) {
-	if err := outlives(s.Store); err != nil {
+	if err := outlives(s.Store, s.Name); err != nil {
 		return 0, err
 	}
 	if out, ok := a.Stdout.(*os.File); ok && display.ClosedOutput(out) {
@@ -140,28 +139,22 @@ func tellLease(a *cli.App, s *acquire.Session, lease *pawl.Lease) error {
 func wholeSecond(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // outlives returns an error if leases of the store end with the process that acquired them.
-func outlives(s *stores.Store) error {
+func outlives(s *stores.Store, name string) error {
 	if caps := s.Wire.Caps(); caps.Adopts && caps.Expiry {
 		return nil
 	}
-	return endsWithUs(s.URL.Scheme, "NAME")
+	return endsWithUs(name)
 }
 
 // noFiles refuses a file store. It is for use before opening the store, which would create the directory.
 func noFiles(a *cli.App, name string) error {
 	if u, err := stores.Chosen(a.Store); err == nil && u.Scheme == "file" {
-		return endsWithUs(u.Scheme, display.Quote(name))
+		return endsWithUs(name)
 	}
 	return nil
 }
 
-func endsWithUs(scheme, name string) error {
-	text := "in this store a lease ends with the process that acquired it"
-	switch scheme {
-	case "redis", "rediss", "unix":
-		text = "with ?mode=efficiency only the process that acquired a lease renews it"
-	case "redlock":
-		text = "with redlock only the process that acquired a lease knows whether a majority still has it"
-	}
-	return exit.Fail(exit.Config, text, fmt.Sprintf("use: pawl run %s -- COMMAND, or in the background: pawl hold %[1]s --for 10m --why TEXT", name))
+func endsWithUs(name string) error {
+	return exit.Fail(exit.Config, "in this store only the process that acquired a lease can renew it",
+		fmt.Sprintf("use: pawl run %s -- COMMAND, or in the background: pawl hold %[1]s --for 10m --why TEXT", display.Quote(name)))
 }

@@ -143,7 +143,7 @@ func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, 
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(ctx, adoptWithin)
 	defer cancel()
-	if err := outlives(s); err != nil {
+	if err := outlives(s, r.name); err != nil {
 		return err
 	}
 	g, err := participant.Adopt(ctx, s.Wire, r.name, r.lease)

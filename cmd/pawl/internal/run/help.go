@@ -22,8 +22,8 @@ Pawl passes signals on to COMMAND. A second INT or TERM kills it. Ctrl-C goes
 from the terminal to COMMAND alone.
 
 Commands with --shared hold the lock together, as readers do, and exclude those
-without. --slots 3 lets three hold the lock. Redlock has no slots; a directory
-has readers and slots on Linux only. Readers never keep a writer out forever.
+without. --slots 3 lets three hold the lock. Readers never keep a writer out
+forever. The table in docs/guarantees says which stores have readers and slots.
 
 --min-hold 5m holds the lock for five minutes even if COMMAND is faster. A short
 job that cron starts on several machines then runs on one of them, if their

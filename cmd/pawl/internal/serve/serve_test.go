@@ -98,9 +98,9 @@ func TestLocks(t *testing.T) {
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	const (
-		person = " who user host pid space command why"
-		holder = person + " lease token acquired renewed expires orphan shared slots transaction"
-		waiter = person + " lease since shared slots holds"
+		person = " who user host pid space command trace why"
+		holder = person + " lease token acquired renewed expires keeps idle orphan shared slots transaction"
+		waiter = person + " lease since shared slots holds local"
 		state  = "max_ttl max_ttl_set_by closed closed_until closed_because"
 		store  = " store asked took error partly state"
 		span   = "id store name what person host kind why token from to late state"
@@ -117,9 +117,9 @@ func TestSchema(t *testing.T) {
 		{change{}, store + " locks gone deadlocks often"},
 		{history.Span{}, span},
 		{report.Lock{}, "name held token holders waiters"},
-		{report.Holder{}, holder},
-		{report.Waiter{}, waiter},
-		{report.Hold{}, "name lease"},
+		{driver.Held{}, holder},
+		{driver.Waiter{}, waiter},
+		{driver.Hold{}, "name lease"},
 		{report.State{}, state},
 	} {
 		got, want := fields(reflect.TypeOf(c.of)), strings.Fields(c.want)

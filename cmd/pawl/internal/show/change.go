@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // change is an event of "pawl watch". It obeys the rule for schema.
@@ -22,8 +23,8 @@ type change struct {
 	Event   string         `json:"event"` // as in watchHelp
 	Store   string         `json:"store"`
 	Name    string         `json:"name,omitempty"` // empty: the event is about the store
-	Holder  *report.Holder `json:"holder,omitempty"`
-	Waiter  *report.Waiter `json:"waiter,omitempty"`  // granted: the holder as a waiter, if pawl saw it wait
+	Holder  *driver.Held   `json:"holder,omitempty"`
+	Waiter  *driver.Waiter `json:"waiter,omitempty"`  // granted: the holder as a waiter, if pawl saw it wait
 	Seconds float64        `json:"seconds,omitempty"` // how long it lasted, as far as pawl saw it
 	State   *report.State  `json:"state,omitempty"`   // closed
 	Error   string         `json:"error,omitempty"`   // silent, unread: why

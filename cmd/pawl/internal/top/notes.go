@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
@@ -87,7 +86,7 @@ func (s *topStore) changing() string {
 func deadlock(cycle []pawl.Blocked) string {
 	text := "deadlock: "
 	for _, e := range cycle {
-		text += fmt.Sprintf("%s (%s) → ", e.Name, shortPerson(report.PersonOf(e.By.Holder, "")))
+		text += fmt.Sprintf("%s (%s) → ", e.Name, shortPerson(e.By.Holder))
 	}
 	return display.Printable(text + cycle[0].Name)
 }

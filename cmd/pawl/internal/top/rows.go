@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // level says how important a line is.
@@ -94,7 +94,7 @@ func rowOf(l *history.Lock, now time.Time) topRow {
 	for i, h := range l.Holders {
 		r.held = max(r.held, since(h.Acquired, now))
 		if i == 0 {
-			r.holder, r.person = h.Person.String(), shortPerson(h.Person)
+			r.holder, r.person = h.Holder.String(), shortPerson(h.Holder)
 			r.kind, r.why = topKind(&h, len(l.Holders)), h.Why
 		}
 		if h.Orphan {
@@ -129,7 +129,7 @@ func (r *topRow) mark(of level, word string) {
 	r.why = strings.TrimSuffix(word+": "+r.why, ": ")
 }
 
-func topKind(h *report.Holder, holders int) string {
+func topKind(h *driver.Held, holders int) string {
 	switch {
 	case h.Shared:
 		return "shared"
@@ -149,7 +149,7 @@ func since(t, now time.Time) time.Duration {
 }
 
 // shortPerson returns p in one line, without process id and command.
-func shortPerson(p report.Person) string {
+func shortPerson(p driver.Holder) string {
 	p.PID, p.Command = 0, ""
 	return p.String()
 }
