@@ -7,6 +7,7 @@ package fence
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,8 +212,8 @@ func TestNothingIsWrittenBeforeTheTokenIsOnTheDisk(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	var files, dirs int
 	var fail error
-	syncFile = func(f *os.File) error { files++; return cmpErr(fail, realFile(f)) }
-	syncDir = func(path string) error { dirs++; return cmpErr(fail, realDir(path)) }
+	syncFile = func(f *os.File) error { files++; return cmp.Or(fail, realFile(f)) }
+	syncDir = func(path string) error { dirs++; return cmp.Or(fail, realDir(path)) }
 	dir := t.TempDir()
 	do := func(d *Dir, token pawl.Token) (called bool, err error) {
 		err = d.Do(t.Context(), "x", token, func() error { called = true; return nil })
@@ -262,13 +263,6 @@ func TestNothingIsWrittenBeforeTheTokenIsOnTheDisk(t *testing.T) {
 	}
 	do(d, 35)
 	expect("the file was deleted", 1, 1)
-}
-
-func cmpErr(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 func mustGlob(t *testing.T, pattern string) []string {

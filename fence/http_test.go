@@ -179,143 +179,69 @@ type closer struct {
 
 func (c *closer) Close() error { c.closed = true; return nil }
 
-// TestTransportSendsNothing: without a token, and after the lease has ended.
-func TestTransportSendsNothing(t *testing.T) {
-	locks, err := memlock.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	lease, err := locks.Acquire(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := lease.Context(t.Context())
-	defer cancel()
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	base := roundTripper(func(*http.Request) (*http.Response, error) { t.Error("sent"); return nil, errors.New("sent") })
-	for want, ctx := range map[string]context.Context{
-		"PUT http://u:xxxxx@host/ has no token": t.Context(),
-		context.Canceled.Error():                WithToken(ctx, lease.Token()),
-	} {
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// wantSent checks which token Transport sends in ctx, or that it sends nothing and says why. As a RoundTripper must, it
+// leaves the header of the request alone, and closes the body.
+func wantSent(t *testing.T, ctx context.Context, want, refusal string) {
+	t.Helper()
+	for _, header := range []http.Header{nil, {TokenHeader: {"1"}}} {
+		var sent []string
+		base := roundTripper(func(r *http.Request) (*http.Response, error) {
+			sent = r.Header.Values(TokenHeader)
+			r.Body.Close()
+			return nil, errors.New("no answer")
+		})
 		body := &closer{Reader: strings.NewReader("")}
 		r, err := http.NewRequestWithContext(ctx, "PUT", "http://u:secret@host/", body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (&Transport{base}).RoundTrip(r); err == nil || !strings.Contains(err.Error(), want) || !body.closed {
-			t.Errorf("%v (body closed: %v), want %s", err, body.closed, want)
-		}
-	}
-}
-
-// TestTransportFromTheLease: in the context of a lease a request has its token, unless WithToken
-// says another one.
-func TestTransportFromTheLease(t *testing.T) {
-	locks, err := memlock.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	err = locks.Do(t.Context(), "x", func(ctx context.Context, lease *pawl.Lease) error {
-		for ctx, want := range map[context.Context]pawl.Token{ctx: lease.Token(), WithToken(ctx, 7): 7} {
-			var sent string
-			base := roundTripper(func(r *http.Request) (*http.Response, error) {
-				sent = r.Header.Get(TokenHeader)
-				return nil, errors.New("no answer")
-			})
-			r, err := http.NewRequestWithContext(ctx, "PUT", "http://host/", nil)
-			if err != nil {
-				return err
-			}
-			(&Transport{base}).RoundTrip(r)
-			if sent != fmt.Sprint(want) {
-				t.Errorf("sent with token %q, want %d", sent, want)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// TestTransportWithinTwoLeases: a request in the context of two leases is sent only with WithToken.
-func TestTransportWithinTwoLeases(t *testing.T) {
-	locks, err := memlock.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	var sent string
-	base := roundTripper(func(r *http.Request) (*http.Response, error) {
-		sent += r.Header.Get(TokenHeader)
-		return nil, errors.New("no answer")
-	})
-	put := func(ctx context.Context) error {
-		r, err := http.NewRequestWithContext(ctx, "PUT", "http://host/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = (&Transport{base}).RoundTrip(r)
-		return err
-	}
-	err = locks.Do(t.Context(), "ledger", func(ctx context.Context, ledger *pawl.Lease) error {
-		return locks.Do(ctx, "report", func(ctx context.Context, report *pawl.Lease) error {
-			if err := put(ctx); err == nil || !strings.Contains(err.Error(), "say whose token to send with fence.WithToken") || sent != "" || Token(ctx) != 0 {
-				t.Errorf("in two leases: %v, sent with token %q, Token = %d; want nothing sent", err, sent, Token(ctx))
-			}
-			if put(WithToken(ctx, ledger.Token())); sent != fmt.Sprint(ledger.Token()) {
-				t.Errorf("sent with token %q, want %d of WithToken", sent, ledger.Token())
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	again := func(ctx context.Context, lease *pawl.Lease) error {
-		sent = ""
-		if put(ctx); sent != fmt.Sprint(lease.Token()) {
-			t.Errorf("sent with token %q, want %d of the lease", sent, lease.Token())
-		}
-		return nil
-	}
-	err = locks.Do(t.Context(), "ledger", func(ctx context.Context, _ *pawl.Lease) error {
-		return locks.Do(ctx, "ledger", again, pawl.Reentrant())
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// TestTransportLeavesTheRequestAlone, as a RoundTripper must.
-func TestTransportLeavesTheRequestAlone(t *testing.T) {
-	var sent []string
-	base := roundTripper(func(r *http.Request) (*http.Response, error) {
-		sent = append(sent, r.Header.Values(TokenHeader)...)
-		return nil, errors.New("sent")
-	})
-	for _, header := range []http.Header{nil, {TokenHeader: {"1"}}} {
-		r, err := http.NewRequestWithContext(WithToken(t.Context(), 33), "GET", "http://host/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		r.Header = header
-		(&Transport{base}).RoundTrip(r)
+		if _, err := (&Transport{base}).RoundTrip(r); strings.Join(sent, ",") != want || !strings.Contains(err.Error(), refusal) || !body.closed {
+			t.Errorf("sent with token %q, %v (body closed: %v); want %q and %q", sent, err, body.closed, want, refusal)
+		}
 		if header != nil && header.Get(TokenHeader) != "1" {
 			t.Errorf("the caller's header became %v", header)
 		}
 	}
-	if fmt.Sprint(sent) != "[33 33]" {
-		t.Errorf("sent %v", sent)
+}
+
+// TestTransportToken: a request has the token of WithToken, or of the lease whose context it has, as long as
+// there is one token and the lease has not ended.
+func TestTransportToken(t *testing.T) {
+	locks, err := memlock.Open(nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer locks.Close()
+	wantSent(t, t.Context(), "", "PUT http://u:xxxxx@host/ has no token")
+	wantSent(t, WithToken(t.Context(), 33), "33", "")
+	var ended context.Context
+	err = locks.Do(t.Context(), "ledger", func(ctx context.Context, ledger *pawl.Lease) error {
+		ended = ctx
+		wantSent(t, ctx, fmt.Sprint(ledger.Token()), "")
+		wantSent(t, WithToken(ctx, 7), "7", "")
+		again := func(ctx context.Context, lease *pawl.Lease) error {
+			wantSent(t, ctx, fmt.Sprint(lease.Token()), "")
+			return nil
+		}
+		return errors.Join(locks.Do(ctx, "ledger", again, pawl.Reentrant()), locks.Do(ctx, "report", func(ctx context.Context, report *pawl.Lease) error {
+			wantSent(t, ctx, "", "say whose token to send with fence.WithToken")
+			wantSent(t, WithToken(ctx, ledger.Token()), fmt.Sprint(ledger.Token()), "")
+			if token := Token(ctx); token != 0 {
+				t.Errorf("Token = %d in two leases", token)
+			}
+			return nil
+		}))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	wantSent(t, ended, "", context.Canceled.Error())
+	wantSent(t, WithToken(ended, 7), "", context.Canceled.Error())
 }
 
 // TestTransportFollows: a write that is sent on to the server that leads is fenced there.

@@ -10,13 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/fence"
 )
 
@@ -29,20 +30,9 @@ type database struct {
 	write   string // the statement
 }
 
-var databases atomic.Int64
-
 func openPostgres(t testing.TB) *database {
 	t.Helper()
-	admin, err := sql.Open("pgx", postgresURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
-	schema := fmt.Sprintf("test%d", databases.Add(1))
-	if _, err := admin.Exec("CREATE SCHEMA " + schema); err != nil {
-		t.Fatal(err)
-	}
-	return open(t, "pgx", postgresURL+"&search_path="+schema, fence.PostgreSQL,
+	return open(t, "pgx", servers.StartPostgres(t).URL("pawl"), fence.PostgreSQL,
 		`CREATE TABLE history (seq BIGINT GENERATED ALWAYS AS IDENTITY, resource TEXT, token BIGINT)`,
 		`INSERT INTO history (resource, token) VALUES ($1, $2)`)
 }

@@ -17,25 +17,6 @@ import (
 	"github.com/pawl-go/pawl/fence"
 )
 
-// TestRollback: a transaction that ends without a commit, as its process was killed for
-// one, has raised nothing and written nothing.
-func TestRollback(t *testing.T) {
-	onEveryDatabase(t, func(t *testing.T, db *database) {
-		killed := errors.New("killed")
-		if _, err := db.in(t.Context(), 0, func(tx *sql.Tx) error {
-			if err := db.dialect.Install(t.Context(), tx, "x", 34); err != nil {
-				return err
-			}
-			return killed
-		}); err != killed {
-			t.Fatal(err)
-		}
-		if _, err := db.save(t.Context(), 0, "x", 33); err != nil {
-			t.Errorf("as if nothing had been: %v", err)
-		}
-	})
-}
-
 // TestPausedTransaction: one that is paused between check and write keeps the next
 // holder waiting, at every isolation level; then that one reads what was written.
 func TestPausedTransaction(t *testing.T) {
