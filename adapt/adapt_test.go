@@ -93,6 +93,7 @@ func give(t *testing.T, l *pawl.Lease) {
 	}
 }
 
+// wantIs checks that err is each of targets, or nil if the target is nil.
 func wantIs(t *testing.T, err error, targets ...error) {
 	t.Helper()
 	for _, target := range targets {
@@ -100,21 +101,6 @@ func wantIs(t *testing.T, err error, targets ...error) {
 			t.Fatalf("error is %v, want %v", err, target)
 		}
 	}
-}
-
-// wantPanic returns the error that f panics with.
-func wantPanic(t *testing.T, f func()) (err error) {
-	t.Helper()
-	defer func() {
-		t.Helper()
-		v := recover()
-		var ok bool
-		if err, ok = v.(error); !ok {
-			t.Fatalf("it panics with %v, want an error", v)
-		}
-	}()
-	f()
-	return nil
 }
 
 // reports collects what an adapter tells.

@@ -3,7 +3,7 @@
 package adapt_test
 
 import (
-	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,45 +15,26 @@ import (
 
 const cert = "issue_cert_example.com"
 
-func TestCertMagicLocker(t *testing.T) {
+func TestCertMagicTryLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		c := &adapt.CertMagicLocker{Locks: w.locks, Prefix: "tls/"}
-		theirs := w.take(t, "tls/"+cert)
-		if ok, err := c.TryLock(background, cert); ok || err != nil {
-			t.Errorf("TryLock = %v, %v of another's, want false, nil", ok, err)
-		}
-		wantIs(t, c.Unlock(background, cert), pawl.ErrReleased)
-		if err := theirs.Err(); err != nil {
-			t.Errorf("Unlock ended the lease of another: %v", err)
-		}
-		ctx, cancel := context.WithTimeout(background, time.Minute)
-		defer cancel()
-		wantIs(t, c.Lock(ctx, cert), context.DeadlineExceeded)
-
-		time.AfterFunc(time.Minute, func() { theirs.Release(background) })
-		if err := c.Lock(background, cert); err != nil { // waits
-			t.Fatal(err)
-		}
-		if ok, err := c.TryLock(background, cert); ok || err != nil {
-			t.Errorf("TryLock = %v, %v of our own, want false, nil", ok, err)
-		}
-		if ok, err := c.TryLock(background, "ari_1"); !ok || err != nil {
-			t.Errorf("TryLock = %v, %v of a free name, want true, nil", ok, err)
-		}
-		for _, name := range []string{cert, "ari_1"} {
-			w.wantHeld(t, "tls/"+name)
-			if err := c.Unlock(background, name); err != nil {
-				t.Error(err)
+		tries := func(name string, want bool, as error) {
+			t.Helper()
+			if ok, err := c.TryLock(background, name); ok != want || !errors.Is(err, as) {
+				t.Errorf("TryLock(%q) = %v, %v, want %v, %v", name, ok, err, want, as)
 			}
-			wantIs(t, c.Unlock(background, name), pawl.ErrReleased)
-			w.wantFree(t, "tls/"+name)
 		}
-
+		theirs := w.take(t, "tls/"+cert)
+		tries(cert, false, nil)
+		give(t, theirs)
+		tries(cert, true, nil)
+		w.wantHeld(t, "tls/"+cert)
+		tries(cert, false, nil) // it is ours
+		tries("ari_1", true, nil)
+		wantIs(t, c.Unlock(background, cert), nil)
+		w.wantFree(t, "tls/"+cert)
 		w.link.Cut()
-		wantIs(t, c.Lock(background, cert), pawl.ErrUnavailable)
-		if ok, err := c.TryLock(background, cert); ok || err == nil {
-			t.Errorf("TryLock = %v, %v in an outage", ok, err)
-		}
+		tries(cert, false, pawl.ErrUnavailable)
 	})
 }
 

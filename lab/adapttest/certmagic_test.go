@@ -54,7 +54,6 @@ type authority struct {
 	key    *ecdsa.PrivateKey
 	issued atomic.Int64
 	busy   counter
-	all    *sync.WaitGroup // if set, each request waits for as many
 }
 
 func (*authority) IssuerKey() string { return "test" }
@@ -63,10 +62,6 @@ func (a *authority) Issue(_ context.Context, csr *x509.CertificateRequest) (*cer
 	a.busy.add(1)
 	defer a.busy.add(-1)
 	time.Sleep(50 * time.Millisecond)
-	if a.all != nil {
-		a.all.Done()
-		a.all.Wait()
-	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(a.issued.Add(1)),
 		DNSNames:     csr.DNSNames,
@@ -144,32 +139,6 @@ func TestCertMagicIssuesOnce(t *testing.T) {
 				t.Errorf("the files' own locks were used: %v (%v)", matches, err)
 			}
 		})
-	}
-}
-
-// unlocked is a storage whose locks do not lock.
-type unlocked struct{ watched }
-
-func (unlocked) Lock(context.Context, string) error   { return nil }
-func (unlocked) Unlock(context.Context, string) error { return nil }
-
-// Without the lock, both of two servers ask for the certificate.
-func TestCertMagicWithoutLocks(t *testing.T) {
-	all, ca, _ := servers(t, 2)
-	ca.all = new(sync.WaitGroup)
-	ca.all.Add(len(all))
-	var wg sync.WaitGroup
-	for _, server := range all {
-		server.Storage = unlocked{server.Storage.(watched)}
-		wg.Go(func() {
-			if err := server.ObtainCertSync(t.Context(), "example.com"); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := ca.issued.Load(); n != 2 {
-		t.Errorf("%d certificates were issued, want 2: this is what the lock is for", n)
 	}
 }
 

@@ -83,35 +83,3 @@ func TestCronRunsAJobOnce(t *testing.T) {
 		})
 	}
 }
-
-// With Wait every process does its run, but one at a time.
-func TestCronWaits(t *testing.T) {
-	var store memlock.Store
-	var jobs counter
-	done := make(chan error, 10)
-	at := time.Now().Add(200 * time.Millisecond)
-	for range 3 {
-		crontab := cron.New()
-		crontab.Schedule(&once{at: at}, &adapt.CronJob{
-			Locks: open(t, &store), Name: "nightly", Wait: true,
-			Report: func(_ string, err error) { done <- err },
-			Do: func(context.Context, *pawl.Lease) error {
-				jobs.add(1)
-				time.Sleep(50 * time.Millisecond)
-				jobs.add(-1)
-				done <- nil
-				return nil
-			},
-		})
-		crontab.Start()
-		t.Cleanup(func() { <-crontab.Stop().Done() })
-	}
-	for range 3 {
-		if err := receive(t, done); err != nil {
-			t.Error(err)
-		}
-	}
-	if jobs.most != 1 {
-		t.Errorf("%d at a time", jobs.most)
-	}
-}

@@ -3,7 +3,6 @@
 package adapttest
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -88,25 +87,6 @@ func TestGocronRunsAJobOnce(t *testing.T) {
 				t.Errorf("%d runs and %d skipped, want %d runs", runs, held, c.runs)
 			}
 		})
-	}
-}
-
-// The job runs under the lease, and the lease is free after it.
-func TestGocronHoldsTheLockWhileItRuns(t *testing.T) {
-	var store memlock.Store
-	look := open(t, &store)
-	held := make(chan error, 10)
-	scheduler(t, gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), func(ctx context.Context) {
-		_, err := look.TryAcquire(ctx, "test/nightly")
-		held <- err
-	}, gocron.WithDistributedLocker(&adapt.GocronLocker[gocron.Lock]{Locks: open(t, &store), Prefix: "test/"}))
-	if err := receive(t, held); !errors.Is(err, pawl.ErrHeld) {
-		t.Errorf("while the job runs: %v, want ErrHeld", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if _, err := look.Acquire(ctx, "test/nightly"); err != nil {
-		t.Errorf("after the job: %v", err)
 	}
 }
 
