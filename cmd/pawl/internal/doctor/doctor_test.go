@@ -3,9 +3,12 @@
 package doctor
 
 import (
+	"context"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -13,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 func TestTripFinding(t *testing.T) {
@@ -112,4 +116,36 @@ func TestDoctorDescribes(t *testing.T) {
 	if strings.Contains(got, "\x1b") {
 		t.Errorf("it controls the terminal: %q", got)
 	}
+}
+
+// TestChangesHands: a lock whose leases follow each other is named, and none that is held.
+func TestChangesHands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := memlock.Open(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Acquire(t.Context(), "steady"); err != nil {
+			t.Fatal(err)
+		}
+		var leads sync.WaitGroup
+		leads.Go(func() {
+			for range 20 {
+				_ = c.Do(t.Context(), "leader", func(context.Context, *pawl.Lease) error { time.Sleep(370 * time.Millisecond); return nil })
+			}
+		})
+		defer leads.Wait()
+		synctest.Wait()
+		infos, err := c.List(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &doctor{store: &stores.Store{Client: c}}
+		d.changing(t.Context(), infos)
+		const want = `"leader" changes hands often: 5 leases in 5 looks; if it is a leader or a long job, see: pawl watch leader`
+		if all := d.out.Findings; len(all) != 1 || all[0].Lock != "leader" || all[0].Level != "fine" || all[0].Text != want {
+			t.Errorf("found %+v", all)
+		}
+	})
 }

@@ -62,9 +62,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const token = "0123456789abcdef"
 		l, s := make(pipes), New(nil, Options{Token: token})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- s.Run(ctx, l) }()
+		stop := running(t, func(ctx context.Context) error { return s.Run(ctx, l) })
 		began := time.Now()
 		stream := l.dial("10.0.0.1")
 		if got := ask(t, stream, "/api/events", token); got != "HTTP/1.1 200 OK" {
@@ -96,10 +94,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 			t.Errorf("the stream was ended by strangers: %v", err)
 		default:
 		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
 }
 
@@ -107,9 +102,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 func TestTooManyFriends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s := make(pipes), New(nil, Options{})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- s.Run(ctx, l) }()
+		stop := running(t, func(ctx context.Context) error { return s.Run(ctx, l) })
 		var streams []net.Conn
 		for range maxFriends {
 			c := l.dial("10.0.0.1")
@@ -126,10 +119,7 @@ func TestTooManyFriends(t *testing.T) {
 		if got := ask(t, l.dial("10.0.0.1"), "/api/locks", ""); got != "HTTP/1.1 200 OK" {
 			t.Errorf("after one has gone: %q; want an answer", got)
 		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
 }
 

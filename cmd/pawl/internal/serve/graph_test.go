@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -36,11 +37,7 @@ func entangle(t *testing.T, clients [2]*pawl.Client, names [2]string) (first *pa
 // TestDeadlockIsShown: after two answers in which it is, and no more when it has ended.
 func TestDeadlockIsShown(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server, store *memlock.Store) {
-		w := s.watch()
-		go func() {
-			for range w {
-			}
-		}()
+		defer watched(s)()
 		first := entangle(t, [2]*pawl.Client{open(t, store), open(t, store)}, [2]string{"a", "b"})
 		seen := func() [][]string {
 			s.mu.Lock()
@@ -63,7 +60,26 @@ func TestDeadlockIsShown(t *testing.T) {
 		if got := seen(); got != nil {
 			t.Errorf("after it has ended: %q", got)
 		}
-		s.unwatch(w)
-		close(w)
+	})
+}
+
+// TestOftenIsShown: a name whose leases follow each other, and none that is held.
+func TestOftenIsShown(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, store *memlock.Store) {
+		defer watched(s)()
+		l := open(t, store)
+		if _, err := l.Acquire(t.Context(), "steady"); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			if err := l.Do(t.Context(), "leader", func(context.Context, *pawl.Lease) error { time.Sleep(370 * time.Millisecond); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if often := s.all().Stores[0].Often; len(often) != 1 || often["leader"] < history.Often {
+			t.Errorf("shown are %v", often)
+		}
 	})
 }

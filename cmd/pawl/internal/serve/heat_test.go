@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 )
 
@@ -21,15 +20,7 @@ func toldPage(t *testing.T, s *Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- listen(ctx, l, nil, s.handle) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	running(t, func(ctx context.Context) error { return listen(ctx, l, nil, s.handle) })
 	return "http://" + l.Addr().String() + "/"
 }
 
@@ -81,22 +72,6 @@ func TestPageHeat(t *testing.T) {
 	p.eval(`new Promise((done) => setTimeout(done, 300))`)
 	p.until(`document.documentElement.scrollWidth <= 390`, "true")
 	p.shoot("heat-phone", true)
-	if said := p.said(); len(said) > 0 {
-		t.Errorf("the console says %q", said)
-	}
-}
-
-// TestPageHeatIsLive: a wait is there within a second of the look that has found it.
-func TestPageHeatIsLive(t *testing.T) {
-	needBrowser(t)
-	c := &crowd{T: t}
-	c.hold("ci-1", "deploy", "release 7", pawl.Shared())
-	p := browse(t, c.served(Options{}))
-	p.until(`document.querySelectorAll('#rows tr').length + ' ' + document.getElementById('heat').hidden`, "1 true")
-	began := time.Now()
-	c.wait("ci-2", "deploy", "release 8")
-	p.until(`document.querySelector('#heat-rows th')?.textContent`, "deploy")
-	t.Logf("shown %v after it has begun", time.Since(began))
 	if said := p.said(); len(said) > 0 {
 		t.Errorf("the console says %q", said)
 	}

@@ -23,9 +23,7 @@ func TestRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- New(nil, Options{}).Run(ctx, l) }()
+	stop := running(t, func(ctx context.Context) error { return New(nil, Options{}).Run(ctx, l) })
 	say := func(text string) string {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -67,10 +65,7 @@ func TestRequests(t *testing.T) {
 	if line, err := bufio.NewReader(r.Body).ReadString('\n'); !strings.HasPrefix(line, `data: {"schema":1,"all":true`) {
 		t.Errorf("%s (%v)", line, err)
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 	_, _ = io.Copy(io.Discard, r.Body) // it ends
 }
 
@@ -86,14 +81,9 @@ func TestSlowRequest(t *testing.T) {
 		{"no reading of a stream", "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n", patient},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			theirs, c := net.Pipe()
-			l := oneConn{make(chan net.Conn, 1), make(chan struct{})}
-			l.conns <- c
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error)
-			s := New(nil, Options{})
-			began := time.Now()
-			go func() { done <- listen(ctx, l, nil, s.handle) }()
+			l := make(pipes)
+			running(t, func(ctx context.Context) error { return New(nil, Options{}).Run(ctx, l) })
+			began, theirs := time.Now(), l.dial("10.0.0.1")
 			_, err := io.WriteString(theirs, slow.text)
 			if !strings.HasSuffix(slow.text, "\r\n\r\n") {
 				_, _ = io.Copy(io.Discard, theirs)
@@ -105,31 +95,9 @@ func TestSlowRequest(t *testing.T) {
 			if took := time.Since(began); took > slow.most+time.Second {
 				t.Errorf("%s: it took %v; want %v at most", slow.name, took, slow.most)
 			}
-			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }
-
-// oneConn is a listener to which one connection is made.
-type oneConn struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (l oneConn) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l oneConn) Close() error   { close(l.closed); return nil }
-func (l oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestSocket: it is for its owner alone. One that nobody listens at is replaced, no other
 // and nothing else.

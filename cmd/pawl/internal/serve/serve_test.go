@@ -7,13 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -37,6 +37,31 @@ func bubble(t *testing.T, f func(t *testing.T, s *Server, store *memlock.Store))
 		f(t, s, store)
 		cancel()
 	})
+}
+
+// running runs f until stop is called or the test ends.
+func running(t *testing.T, f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// watched adds a watcher, as a page that is open, until stop is called.
+func watched(s *Server) (stop func()) {
+	w := s.watch()
+	go func() {
+		for range w {
+		}
+	}()
+	return func() { s.unwatch(w); close(w) }
 }
 
 func open(t *testing.T, store *memlock.Store) *pawl.Client {
@@ -163,16 +188,11 @@ func TestAsking(t *testing.T) {
 		if n := asked(10*time.Minute + time.Second); n != 20 {
 			t.Errorf("asked %d times in ten minutes in which nobody looked; want 20", n)
 		}
-		w := s.watch()
-		go func() {
-			for range w {
-			}
-		}()
+		leave := watched(s)
 		if n := asked(time.Minute + time.Second/2); n < 60 || n > 61 {
 			t.Errorf("asked %d times in a minute in which somebody looked; want 60, and once when he came", n)
 		}
-		s.unwatch(w)
-		close(w)
+		leave()
 		asked(time.Minute)
 		if n := asked(10 * time.Minute); n < 19 || n > 20 {
 			t.Errorf("asked %d times in ten minutes after he had gone; want 20", n)
@@ -197,11 +217,7 @@ func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{Store: new(memlock.Store).Participant()}
 		s := New([]*history.Source{{Name: "mem:", Open: func() (*pawl.Client, error) { return pawl.New(store, nil) }}}, Options{})
-		w := s.watch()
-		go func() {
-			for range w {
-			}
-		}()
+		defer watched(s)()
 		ctx, cancel := context.WithCancel(t.Context())
 		go s.poll(ctx, 0)
 		time.Sleep(10*time.Minute - time.Second)
@@ -209,8 +225,6 @@ func TestSlowStore(t *testing.T) {
 			t.Errorf("a store that takes two seconds is asked %d times in ten minutes; want 30", n)
 		}
 		cancel()
-		s.unwatch(w)
-		close(w)
 	})
 }
 
@@ -222,21 +236,13 @@ func TestEndsWhateverAStoreDoes(t *testing.T) {
 			<-hangs
 			return nil, errors.New("no")
 		}}}, Options{})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- s.Run(ctx, oneConn{make(chan net.Conn), make(chan struct{})}) }()
+		defer close(hangs)
+		stop := running(t, func(ctx context.Context) error { return s.Run(ctx, make(pipes)) })
 		synctest.Wait()
-		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(time.Minute):
-			t.Error("Run goes on a minute after its context has ended")
-			defer func() { <-ended }()
+		began := time.Now()
+		if stop(); time.Since(began) > stopping {
+			t.Errorf("Run has ended %v after its context", time.Since(began))
 		}
-		close(hangs)
 	})
 }
 
@@ -393,7 +399,7 @@ func TestEvents(t *testing.T) {
 		for _, c := range []struct {
 			part string
 			n    int
-		}{{`"all":true`, 1}, {`"name":"old","held":true`, 1}, {`"name":"new","held":true`, 1}, {`"gone":["new"]`, 1}, {`\u003cscript`, 3}, {"<script", 0}, {`"renewed"`, 0}} {
+		}{{`"all":true`, 1}, {`"name":"old","held":true`, 1}, {`"name":"new","held":true`, 1}, {`"gone":["new"]`, 1}, {`"state":"ended"`, 1}, {`\u003cscript`, 3}, {"<script", 0}, {`"renewed"`, 0}} {
 			if n := strings.Count(text, c.part); n != c.n {
 				t.Errorf("%q occurs %d times; want %d:\n%s", c.part, n, c.n, text)
 			}
