@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/redis/rueidis"
@@ -17,9 +16,7 @@ func init() {
 	enlist(
 		&contender{name: "SET NX PX + compare-delete", kind: floor, open: openRaw, direct: []string{"set"}},
 		&contender{name: "5 × SET NX PX + compare-delete", kind: floor, open: openRaw, direct: []string{"set"}},
-		&contender{name: "PING, twice", kind: floor, open: openPing, direct: []string{"ping"}},
 		&contender{name: "PUBLISH to delivery", kind: floor, open: openRing, direct: []string{"publish"}},
-		&contender{name: "FIFO of Go channels", kind: floor, open: openChannels},
 	)
 }
 
@@ -94,20 +91,6 @@ func (r raw) each(f func(rueidis.Client) error) error {
 
 func (r raw) close() { closeAll(r.clients) }
 
-type ping struct{ rueidis.Client }
-
-func openPing(_ context.Context, w *world, _ seat) (locker, error) {
-	c, err := dial(w.Redis[0])
-	return ping{c}, err
-}
-
-func (p ping) lock(ctx context.Context, _ string) (func() error, uint64, error) {
-	once := func() error { return p.Do(ctx, p.B().Ping().Build()).Error() }
-	return once, 0, once()
-}
-
-func (p ping) close() { p.Close() }
-
 // ring passes a message around among all seats. To release the lock, a seat publishes a
 // message for the next seat; to acquire it, a seat receives a message.
 type ring struct {
@@ -160,42 +143,3 @@ func (r *ring) lock(ctx context.Context, _ string) (func() error, uint64, error)
 }
 
 func (r *ring) close() { closeAll([]rueidis.Client{r.hear, r.speak}) }
-
-// channels is a lock within one process. Its holder wakes the first waiter.
-type channels struct {
-	mu    sync.Mutex
-	held  bool
-	queue []chan struct{}
-}
-
-func openChannels(context.Context, *world, seat) (locker, error) { return new(channels), nil }
-
-func (c *channels) lock(ctx context.Context, _ string) (func() error, uint64, error) {
-	c.mu.Lock()
-	if !c.held {
-		c.held = true
-		c.mu.Unlock()
-		// Let others ask for the lock first. Otherwise, on one processor, no hand-off would happen.
-		runtime.Gosched()
-		return c.unlock, 0, nil
-	}
-	turn := make(chan struct{})
-	c.queue = append(c.queue, turn)
-	c.mu.Unlock()
-	<-turn // no ctx: every waiter gets its turn before the cell ends
-	return c.unlock, 0, nil
-}
-
-func (c *channels) unlock() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.queue) == 0 {
-		c.held = false
-		return nil
-	}
-	close(c.queue[0])
-	c.queue = c.queue[1:]
-	return nil
-}
-
-func (c *channels) close() {}

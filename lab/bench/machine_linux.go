@@ -126,24 +126,6 @@ func cpuOf(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// stolen returns the total time of the processors, and how much of it other virtual machines on
-// the same hardware took, as far as the hypervisor tells.
-func stolen() (total, steal int64) {
-	b, _ := os.ReadFile("/proc/stat")
-	line, _, _ := strings.Cut(string(b), "\n")
-	for i, f := range strings.Fields(line) {
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil || i > 8 {
-			continue // the label; or times of guests, which the user times include
-		}
-		total += n
-		if i == 8 {
-			steal = n
-		}
-	}
-	return total, steal
-}
-
 // facts describes the machine, without its name, and the software.
 func facts() []string {
 	cpu := "unknown processor"

@@ -88,7 +88,6 @@ func (f *flags) measure(todo []*workload) (*report, error) {
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	r := &report{results: results{by: map[string]metric{}}, facts: facts()}
 	began := time.Now()
-	total, steal := stolen()
 	versions := map[string]bool{}
 	for _, w := range todo {
 		world, err := newWorld(w.servers)
@@ -108,10 +107,6 @@ func (f *flags) measure(todo []*workload) (*report, error) {
 		}
 	}
 	r.facts = append(r.facts, fmt.Sprintf("%d rounds, cells of %v, %v in all", f.rounds, f.cell, time.Since(began).Round(time.Second)))
-	after, stolenAfter := stolen()
-	if d := after - total; d > 0 {
-		r.facts = append(r.facts, fmt.Sprintf("of the processors' time the hypervisor gave %.1f%% to others", 100*float64(stolenAfter-steal)/float64(d)))
-	}
 	if _, ran := r.by["S7"]; ran && !f.full {
 		r.facts = append(r.facts, "S7 held its leases for 20 s: with -full it holds them for two minutes")
 	}

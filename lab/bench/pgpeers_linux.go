@@ -19,7 +19,6 @@ func init() {
 	enlist(
 		&contender{name: "advisory lock in a transaction", open: openAdvisory(0)},
 		&contender{name: "advisory lock, 5 ms", open: openAdvisory(often)},
-		&contender{name: "a row with an end, 5 ms", open: openEnds(often)},
 		// Left alone, it would ask again only after the length of a lease, 20 s.
 		&contender{name: "cirello.io/pglock", open: openCirello(often)},
 	)
@@ -91,38 +90,6 @@ func (a advisory) retried(ctx context.Context, name string) (func() error, uint6
 }
 
 func (a advisory) close() { a.pool.Close() }
-
-// ends locks with a row that says until when the lock is held, as job queues do to elect a
-// leader. lock inserts the row, or takes it over after its end, and unlock deletes it.
-type ends struct {
-	pool  *pgxpool.Pool
-	every time.Duration
-	ttl   time.Duration
-}
-
-func openEnds(every time.Duration) func(context.Context, *world, seat) (locker, error) {
-	return func(ctx context.Context, w *world, _ seat) (locker, error) {
-		pool, err := pgPool(ctx, w, 4)
-		if err != nil {
-			return nil, err
-		}
-		return ends{pool, every, leaseTTL}, once(ctx, pool, "CREATE TABLE IF NOT EXISTS ends (name text PRIMARY KEY, until timestamptz NOT NULL)")
-	}
-}
-
-func (e ends) lock(ctx context.Context, name string) (func() error, uint64, error) {
-	err := perhaps(ctx, e.every, func() (bool, error) {
-		tag, err := e.pool.Exec(ctx, `INSERT INTO ends VALUES ($1, clock_timestamp() + $2) ON CONFLICT (name) DO UPDATE
-			SET until = excluded.until WHERE ends.until < clock_timestamp()`, name, e.ttl)
-		return tag.RowsAffected() == 1, err
-	})
-	return func() error {
-		_, err := e.pool.Exec(context.Background(), "DELETE FROM ends WHERE name = $1", name)
-		return err
-	}, 0, err
-}
-
-func (e ends) close() { e.pool.Close() }
 
 type cirelloLocker struct {
 	db    *sql.DB

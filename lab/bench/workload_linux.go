@@ -30,7 +30,7 @@ var (
 	rawEtcdKey = "put under a lease + delete"
 	pollers    = []string{"redislock, 100 ms", "redislock, 5 ms", "redsync", "redsync, 5 ms"}
 	onePG      = []string{"postgres"}
-	onPG       = []string{"pawl postgres", "advisory lock in a transaction", "advisory lock, 5 ms", "a row with an end, 5 ms", "cirello.io/pglock"}
+	onPG       = []string{"pawl postgres", "advisory lock in a transaction", "advisory lock, 5 ms", "cirello.io/pglock"}
 	pgFloors   = []string{"two updates of a row, the second async", "two updates of a row"} // pawl commits as the first does
 	keeping    = []string{"pawl, KeepIdle", "pawl"}
 	listeners  = []string{"rueidislock", "rueidislock, tuned"}
@@ -53,13 +53,13 @@ func all(lists ...[]string) (sum []string) {
 
 var workloads = []*workload{
 	{id: "S1", title: "One goroutine, its own lock, Redis", servers: oneRedis, by: byTime, load: alone(1),
-		contenders: all([]string{"pawl", rawRedis, "PING, twice", "redislock, 100 ms", "redsync"}, listeners)},
+		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
 	{id: "S2/64", title: "64 goroutines, each its own lock, Redis", servers: oneRedis, by: byRate, load: alone(64),
 		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
 	{id: "S2/512", title: "512 goroutines, each its own lock, Redis", servers: oneRedis, by: byRate, load: alone(512),
 		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
 	{id: "S3", title: "64 goroutines of one process, one lock, Redis", servers: oneRedis, by: byRate, load: shared,
-		contenders: all([]string{"pawl", "FIFO of Go channels"}, pollers, listeners)},
+		contenders: all([]string{"pawl"}, pollers, listeners)},
 	{id: "S4", title: "8 processes of 8 goroutines, one lock, Redis", servers: oneRedis, by: byRate, load: processes,
 		contenders: all([]string{"pawl"}, pollers, listeners)},
 	{id: "S5/1", title: "Hand-off to another process, 1 waiter, Redis", servers: oneRedis, by: byTime, load: passing(2, 1), warm: 200 * time.Millisecond,
