@@ -3,7 +3,7 @@
 // Package arch enforces the direction of imports:
 //
 //	bench → stores and peers
-//	chaos → sim (for pictures), and stores in its worker alone
+//	chaos → stores, in its worker alone
 //	cmd → sim → stores → fence → pawl → driver → std
 package arch
 
@@ -116,7 +116,7 @@ func TestImportsFollowTheArrows(t *testing.T) {
 }
 
 // What chaos finds must not depend on what the code under test believes: its worker
-// uses the API, its picture package sim, and the rest nothing of ours.
+// uses the API, and the rest nothing of ours.
 func TestChaosSharesNothing(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if f.dir != "lab/chaos" && !strings.HasPrefix(f.dir, "lab/chaos/") {
@@ -127,7 +127,6 @@ func TestChaosSharesNothing(t *testing.T) {
 			switch {
 			case !ours && imp != module, strings.HasPrefix(to, "lab/chaos/"):
 			case f.dir == "lab/chaos/worker" && !strings.HasPrefix(to, "driver"):
-			case f.path == "lab/chaos/picture.go" && to == "lab/sim":
 			default:
 				t.Errorf("%s imports %s", f.path, imp)
 			}

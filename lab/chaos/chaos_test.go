@@ -6,7 +6,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -73,31 +72,5 @@ func TestMutants(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// A picture is drawn of what is found.
-func TestPicture(t *testing.T) {
-	r := &run{dir: t.TempDir(), ttl: time.Second, nemesis: new(nemesis), result: &check.Run{Claims: []*check.Claim{
-		{Worker: "a", N: 1, Name: "x", Kind: "alone", Asked: 1e9, Granted: 2e9, From: 2e9, To: 4e9, Ended: 4e9, Done: 4e9, Token: 1e15},
-		{Worker: "b", N: 1, Name: "x", Kind: "alone", Asked: 1e9, Granted: 3e9, From: 3e9, To: 5e9, Ended: 5e9, Done: 5e9, Token: 2e15},
-	}}}
-	found := r.result.Check(check.Promise{Quiet: 9e9, End: 9e9})
-	if len(found) != 1 {
-		t.Fatalf("found %v", found)
-	}
-	view := r.view(found[0])
-	if len(view.Lanes) != 3 || !view.Bad || len(view.Story) != 3 {
-		t.Errorf("%d lanes, %d sentences", len(view.Lanes), len(view.Story))
-	}
-	twice := false
-	for _, s := range view.Holders {
-		twice = twice || s.N == 2
-	}
-	if !twice {
-		t.Error("the strip of holders does not show two")
-	}
-	if err := r.draw(found[0], filepath.Join(r.dir, "x.svg")); err != nil {
-		t.Error(err)
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -94,11 +92,11 @@ func (r *run) kinds() string {
 	return strings.Join(all, ", ")
 }
 
-// tell prints and draws the first violations of each rule.
+// tell prints the first violations of each rule, with their claims and the faults before them.
 func (r *run) tell(w io.Writer) {
 	const shown = 3
 	told := make(map[check.Rule]int)
-	for i, v := range r.found {
+	for _, v := range r.found {
 		if told[v.Rule]++; told[v.Rule] > shown {
 			continue
 		}
@@ -108,29 +106,13 @@ func (r *run) tell(w io.Writer) {
 				fmt.Fprintf(w, "    %v before: %s%s\n", time.Duration(v.At-h.from).Round(time.Millisecond), h.kind, h.notes)
 			}
 		}
-		if len(v.Claims) == 0 {
-			continue
+		for _, c := range v.Claims {
+			fmt.Fprintf(w, "    %v: asked at %d, believed from %d to %d %s\n", c, c.Asked, c.From, c.To, c.Lost+c.Failed)
 		}
-		path := filepath.Join(r.dir, fmt.Sprintf("violation-%d.svg", i+1))
-		if err := r.draw(v, path); err != nil {
-			fmt.Fprintf(w, "    no picture: %v\n", err)
-			continue
-		}
-		fmt.Fprintf(w, "    %s\n", path)
 	}
 	for rule, n := range told {
 		if n > shown {
 			fmt.Fprintf(w, "  %s: %d more\n", rule, n-shown)
 		}
 	}
-}
-
-// draw writes the picture of a violation.
-func (r *run) draw(v check.Violation, path string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return r.view(v).WriteSVG(f)
 }

@@ -37,14 +37,10 @@ type Fault struct {
 	Stall bool          // bytes wait until the fault ends
 	Lose  bool          // bytes are lost; when the fault ends, their connections are reset
 	Delay time.Duration // bytes are late by this
-	// Of reports whether the fault concerns a connection, which begins with the bytes first. If Of
-	// is nil, the fault concerns all connections.
-	Of func(first []byte) bool
 }
 
 type pair struct {
 	client, server net.Conn
-	first          []byte
 	lost           bool // bytes were lost, so the connection cannot go on
 }
 
@@ -165,11 +161,6 @@ func (l *Link) copy(p *pair, d Direction, dst, src net.Conn) {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := src.Read(b)
-		if d == Up && p.first == nil {
-			l.mu.Lock()
-			p.first = append([]byte{}, b[:n]...)
-			l.mu.Unlock()
-		}
 		if !l.pass(p, d) {
 			if err != nil {
 				return
@@ -195,7 +186,7 @@ func (l *Link) pass(p *pair, d Direction) bool {
 	for {
 		f := l.fault[d]
 		switch {
-		case f.Of != nil && !f.Of(p.first), l.closed:
+		case l.closed:
 			return true
 		case f.Lose:
 			p.lost = true

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/pawl-go/pawl/lab/chaos/link"
@@ -141,11 +140,8 @@ func (n *clusterNode) role() string { return n.Info("replication", "role") }
 func (c *cluster) URL(int) string { return c.Direct() }
 
 func (c *cluster) Direct() string {
-	url := redisURL(c.nodes[0].link.Addr(), c.MaxTTL)
-	for _, n := range c.nodes[1:] {
-		url += "&addr=" + n.link.Addr()
-	}
-	return url
+	addrs := c.links.addrs()
+	return redisURL(addrs[0], c.MaxTTL) + "&addr=" + strings.Join(addrs[1:], "&addr=")
 }
 
 func (c *cluster) Guests() []Guest { return redisGuests(c.Settings, c.Direct()) }
@@ -156,11 +152,8 @@ func (c *cluster) Promise() Promise {
 
 func (c *cluster) Heal() error {
 	c.links.heal()
-	for _, n := range c.nodes {
-		n.Signal(syscall.SIGCONT)
-		if err := n.Up(); err != nil {
-			return err
-		}
+	if err := up(c.nodes); err != nil {
+		return err
 	}
 	if err := c.awaitWhole(len(c.nodes)); err != nil {
 		return err
@@ -170,9 +163,7 @@ func (c *cluster) Heal() error {
 
 func (c *cluster) Stop() {
 	c.links.close()
-	for _, n := range c.nodes {
-		n.Kill()
-	}
+	killAll(c.nodes)
 }
 
 // draw draws one of the nodes with a role, or one of all nodes if role is "". It returns nil if there is none.

@@ -12,8 +12,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/pawl-go/pawl/lab/chaos/link"
@@ -63,31 +63,21 @@ func newEtcd(s Settings) (Topology, error) {
 		}
 		t.members = append(t.members, m)
 	}
-	for range s.Workers {
-		var w wires
-		for _, m := range t.members {
-			l, err := link.New(m.addr)
-			if err != nil {
-				return nil, err
-			}
-			w = append(w, l)
-		}
-		t.links = append(t.links, w)
+	if t.links, err = s.eachWorker(t.addrs()...); err != nil {
+		return nil, err
 	}
-	return t, t.serve()
+	return t, up(t.members)
 }
 
-// serve waits until all members can read through the majority.
-func (t *etcd) serve() error {
-	for _, m := range t.members {
-		if err := await("etcd at "+m.addr, start, func() error {
-			_, err := m.call("/v3/kv/range", `{"key":"eA=="}`)
-			return err
-		}); err != nil {
-			return err
-		}
+// Up also waits until the member can read through the majority.
+func (m *etcdMember) Up() error {
+	if err := m.Start(); err != nil {
+		return err
 	}
-	return nil
+	return await("etcd at "+m.addr, start, func() error {
+		_, err := m.call("/v3/kv/range", `{"key":"eA=="}`)
+		return err
+	})
 }
 
 // call sends a request to the member's gateway.
@@ -105,21 +95,15 @@ func (m *etcdMember) call(path, body string) (string, error) {
 	return string(b), err
 }
 
-func (t *etcd) URL(worker int) string {
-	var addrs []string
-	for _, l := range t.links[worker] {
-		addrs = append(addrs, l.Addr())
+func (t *etcd) addrs() (all []string) {
+	for _, m := range t.members {
+		all = append(all, m.addr)
 	}
-	return "etcd://" + strings.Join(addrs, ",")
+	return all
 }
 
-func (t *etcd) Direct() string {
-	var addrs []string
-	for _, m := range t.members {
-		addrs = append(addrs, m.addr)
-	}
-	return "etcd://" + strings.Join(addrs, ",")
-}
+func (t *etcd) URL(worker int) string { return "etcd://" + strings.Join(t.links[worker].addrs(), ",") }
+func (t *etcd) Direct() string        { return "etcd://" + strings.Join(t.addrs(), ",") }
 
 func (t *etcd) Guests() []Guest { return guests(t.Settings, t.Direct(), t.Direct()+"/elsewhere/") }
 
@@ -127,32 +111,18 @@ func (t *etcd) Promise() Promise {
 	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*t.TTL + 3*time.Second}
 }
 
-func (t *etcd) clients() wires {
-	var all wires
-	for _, w := range t.links {
-		all = append(all, w...)
-	}
-	return all
-}
+func (t *etcd) clients() wires { return slices.Concat(t.links...) }
 
 func (t *etcd) Heal() error {
 	t.clients().heal()
 	t.peers.heal()
-	for _, m := range t.members {
-		m.Signal(syscall.SIGCONT)
-		if err := m.Start(); err != nil {
-			return err
-		}
-	}
-	return t.serve()
+	return up(t.members)
 }
 
 func (t *etcd) Stop() {
 	t.clients().close()
 	t.peers.close()
-	for _, m := range t.members {
-		m.Kill()
-	}
+	killAll(t.members)
 }
 
 // leader returns the number of the member that claims to be the leader, or -1.
@@ -181,23 +151,10 @@ func field(s, key string) string {
 
 func (t *etcd) Faults() []Fault {
 	draw := func(a *Act) *etcdMember { return t.members[a.Rand.IntN(3)] }
-	stop := func(a *Act, m *etcdMember) error {
-		m.Signal(syscall.SIGSTOP)
-		a.Last(a.TTL/20, 2*a.TTL)
-		m.Signal(syscall.SIGCONT)
-		return nil
-	}
-	kill := func(a *Act, hit ...*etcdMember) error {
-		for _, m := range hit {
-			m.Kill()
+	leads := func(a *Act, f func(leader int) error) error {
+		if i := t.leader(); i >= 0 {
+			return f(i)
 		}
-		a.Last(0, a.TTL)
-		for _, m := range hit {
-			if err := m.Start(); err != nil {
-				return err
-			}
-		}
-		a.Last(a.TTL/2, a.TTL)
 		return nil
 	}
 	all := t.clients().faults()
@@ -206,26 +163,17 @@ func (t *etcd) Faults() []Fault {
 		all = append(all, f)
 	}
 	return append(all,
-		Fault{Kind: "kill -9 of a member", Weight: 3, Do: func(a *Act) error { return kill(a, draw(a)) }},
+		Fault{Kind: "kill -9 of a member", Weight: 3, Do: func(a *Act) error { return crash(a, draw(a)) }},
 		Fault{Kind: "kill -9 of the leader", Weight: 3, Do: func(a *Act) error {
-			if i := t.leader(); i >= 0 {
-				return kill(a, t.members[i])
-			}
-			return nil
+			return leads(a, func(i int) error { return crash(a, t.members[i]) })
 		}},
-		Fault{Kind: "kill -9 of all", Do: func(a *Act) error { return kill(a, t.members...) }},
+		Fault{Kind: "kill -9 of all", Do: func(a *Act) error { return crash(a, t.members...) }},
 		Fault{Kind: "a follower stops and continues", Weight: 2, Do: func(a *Act) error {
-			if i := t.leader(); i >= 0 {
-				return stop(a, t.members[(i+1+a.Rand.IntN(2))%3])
-			}
-			return nil
+			return leads(a, func(i int) error { return freeze(a, 2*a.TTL, t.members[(i+1+a.Rand.IntN(2))%3]) })
 		}},
 		// When a stopped leader of etcd 3.4 goes on, it revokes leases that are alive.
 		Fault{Kind: "the leader stops and continues", Beyond: "etcd ends a living lease", Weight: 2, Do: func(a *Act) error {
-			if i := t.leader(); i >= 0 {
-				return stop(a, t.members[i])
-			}
-			return nil
+			return leads(a, func(i int) error { return freeze(a, 2*a.TTL, t.members[i]) })
 		}},
 	)
 }

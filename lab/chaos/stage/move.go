@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"syscall"
+	"slices"
 	"time"
-
-	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
 // move is an address that leads to one of two servers, as a virtual IP, a proxy or a DNS name does. The other
@@ -33,12 +31,9 @@ func newMove(s Settings, cuts, apart bool) (Topology, error) {
 			return nil, err
 		}
 	}
-	for range s.Workers + 1 { // the last link is for Direct
-		l, err := link.New(t.servers[0].Addr)
-		if err != nil {
-			return nil, err
-		}
-		t.links = append(t.links, l)
+	var err error // the last link is for Direct
+	if t.links, err = linksTo(slices.Repeat([]string{t.servers[0].Addr}, s.Workers+1)...); err != nil {
+		return nil, err
 	}
 	return t, t.follow(1, 0)
 }
@@ -68,11 +63,8 @@ func (t *move) Promise() Promise {
 
 func (t *move) Heal() error {
 	t.links.heal()
-	for _, r := range t.servers {
-		r.Signal(syscall.SIGCONT)
-		if err := r.Up(); err != nil {
-			return err
-		}
+	if err := up(t.servers[:]); err != nil {
+		return err
 	}
 	t.lead()
 	return t.follow(1-t.at, t.at)
@@ -87,9 +79,7 @@ func (t *move) lead() {
 
 func (t *move) Stop() {
 	t.links.close()
-	for _, r := range t.servers {
-		r.Kill()
-	}
+	killAll(t.servers[:])
 }
 
 func (t *move) Faults() []Fault {

@@ -10,6 +10,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -24,7 +26,7 @@ type replicated struct {
 	mode    string // of the store
 	servers [2]*pgServer
 	streams [2]*link.Link // the link to each server from its replica
-	links   wires         // for each worker, a link to each server
+	links   []wires       // for each worker, a link to each server
 	time    *clock        // of both servers, because a promoted replica with another clock would look like a clock that was set
 
 	turn    sync.Mutex // held while servers end and start
@@ -62,14 +64,8 @@ func (t *replicated) begin() (err error) {
 			p.Env = t.time.env()
 		}
 	}
-	for range t.Workers {
-		for _, p := range t.servers {
-			l, err := link.New(p.addr)
-			if err != nil {
-				return err
-			}
-			t.links = append(t.links, l)
-		}
+	if t.links, err = t.eachWorker(t.servers[0].addr, t.servers[1].addr); err != nil {
+		return err
 	}
 	if err := errors.Join(t.servers[0].initdb(), t.servers[0].up()); err != nil {
 		return err
@@ -113,9 +109,10 @@ func (t *replicated) at(addrs, schema string) string {
 }
 
 func (t *replicated) URL(worker int) string {
-	return t.at(t.links[2*worker].Addr()+","+t.links[2*worker+1].Addr(), "pawl")
+	return t.at(strings.Join(t.links[worker].addrs(), ","), "pawl")
 }
 
+func (t *replicated) all() wires     { return slices.Concat(t.links...) }
 func (t *replicated) both() string   { return t.servers[0].addr + "," + t.servers[1].addr }
 func (t *replicated) Direct() string { return t.at(t.both(), "pawl") }
 func (t *replicated) Guests() []Guest {
@@ -129,7 +126,7 @@ func (t *replicated) Promise() Promise {
 func (t *replicated) Heal() error {
 	t.turn.Lock()
 	defer t.turn.Unlock()
-	t.links.heal()
+	t.all().heal()
 	for _, l := range t.streams {
 		l.Heal()
 	}
@@ -145,7 +142,7 @@ func (t *replicated) up() error {
 }
 
 func (t *replicated) Stop() {
-	t.links.close()
+	t.all().close()
 	for i, p := range t.servers {
 		if t.streams[i] != nil {
 			t.streams[i].Close()
@@ -195,7 +192,7 @@ func (t *replicated) Faults() []Fault {
 	if t.mode == "synchronous" {
 		beyond = "" // the old primary can commit nothing, because no replica confirms
 	}
-	all := append(t.links.faults(),
+	all := append(t.all().faults(),
 		Fault{Kind: "kill -9, promotion", Weight: 3, Do: func(a *Act) error { return t.replace(a, kill, nil) }},
 		Fault{Kind: "the replica is behind, kill -9, promotion", Weight: 4, Do: func(a *Act) error {
 			return t.replace(a, func(p *pgServer) {

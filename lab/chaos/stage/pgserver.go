@@ -94,11 +94,8 @@ func (p *pgServer) sql(statement string) (string, error) {
 // kill, child processes may keep the shared memory for a moment, and the start fails. So up
 // calls begin again and again.
 func (p *pgServer) begin() error {
-	if !p.Runs() {
-		p.Kill()
-		if err := p.Start(); err != nil {
-			return err
-		}
+	if err := p.Start(); err != nil {
+		return err
 	}
 	return serving(p.bin, p.addr)
 }

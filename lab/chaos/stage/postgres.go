@@ -9,9 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
-
-	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
 // postgres is a PostgreSQL server whose commits reach the disk, with a link for each
@@ -31,15 +30,8 @@ func newPostgres(s Settings) (Topology, error) {
 	if err == nil {
 		err = t.up()
 	}
-	for i := 0; i < s.Workers && err == nil; i++ {
-		to := t.server.addr
-		if i == 0 {
-			to = t.pooled
-		}
-		var l *link.Link
-		if l, err = link.New(to); err == nil {
-			t.links = append(t.links, l)
-		}
+	if err == nil {
+		t.links, err = linksTo(append([]string{t.pooled}, slices.Repeat([]string{t.server.addr}, s.Workers-1)...)...)
 	}
 	if err != nil {
 		t.Stop()
@@ -78,11 +70,8 @@ func (t *postgres) up() error {
 		return err
 	}
 	return await("PgBouncer at "+t.pooled, start, func() error {
-		if !t.pooler.Runs() {
-			t.pooler.Kill()
-			if err := t.pooler.Start(); err != nil {
-				return err
-			}
+		if err := t.pooler.Start(); err != nil {
+			return err
 		}
 		return serving(t.server.bin, t.pooled)
 	})
@@ -134,10 +123,7 @@ func (t *postgres) Faults() []Fault {
 			return t.up()
 		}},
 		Fault{Kind: "PgBouncer stops and continues", Do: func(a *Act) error {
-			t.pooler.Signal(syscall.SIGSTOP)
-			a.Last(a.TTL/20, 2*a.TTL)
-			t.pooler.Signal(syscall.SIGCONT)
-			return nil
+			return freeze(a, 2*a.TTL, &t.pooler)
 		}},
 	)
 }

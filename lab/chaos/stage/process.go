@@ -33,11 +33,11 @@ type Process struct {
 // Log returns the file with the output of the process.
 func (p *Process) Log() string { return filepath.Join(p.Dir, "out") }
 
-// Start starts the process, unless it runs.
+// Start starts the process, unless it runs. A process that has ended is started again.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd != nil {
+	if p.runs() {
 		return nil
 	}
 	out, err := os.OpenFile(p.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -101,6 +101,10 @@ func (p *Process) Wait(patience time.Duration) bool {
 func (p *Process) Runs() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.runs()
+}
+
+func (p *Process) runs() bool {
 	if p.cmd == nil {
 		return false
 	}

@@ -24,17 +24,6 @@ type Redis struct {
 
 // NewRedis starts a server in a folder, with more settings.
 func NewRedis(dir string, clock bool, args ...string) (*Redis, error) {
-	var r *Redis
-	var err error
-	for range 5 { // another program may take the port before the server does
-		if r, err = newRedis(dir, clock, args); err == nil {
-			return r, nil
-		}
-	}
-	return nil, err
-}
-
-func newRedis(dir string, clock bool, args []string) (*Redis, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -7,10 +7,8 @@ package stage
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
-
-	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
 // redlock is several independent Redis servers. Each worker has its own link to each server.
@@ -29,18 +27,9 @@ func newRedlock(s Settings, n int) (Topology, error) {
 		}
 		t.servers = append(t.servers, r)
 	}
-	for range s.Workers {
-		var w wires
-		for _, r := range t.servers {
-			l, err := link.New(r.Addr)
-			if err != nil {
-				return nil, err
-			}
-			w = append(w, l)
-		}
-		t.links = append(t.links, w)
-	}
-	return t, nil
+	var err error
+	t.links, err = s.eachWorker(t.addrs()...)
+	return t, err
 }
 
 func (t *redlock) url(addrs []string) string {
@@ -48,27 +37,18 @@ func (t *redlock) url(addrs []string) string {
 	return fmt.Sprintf("redlock://%s?max_ttl=%v&node_timeout=%v", strings.Join(addrs, ","), t.MaxTTL, t.TTL/20)
 }
 
-func (t *redlock) URL(worker int) string {
-	var addrs []string
-	for _, l := range t.links[worker] {
-		addrs = append(addrs, l.Addr())
+func (t *redlock) addrs() (all []string) {
+	for _, r := range t.servers {
+		all = append(all, r.Addr)
 	}
-	return t.url(addrs)
+	return all
 }
 
-func (t *redlock) Direct() string {
-	var addrs []string
-	for _, r := range t.servers {
-		addrs = append(addrs, r.Addr)
-	}
-	return t.url(addrs)
-}
+func (t *redlock) URL(worker int) string { return t.url(t.links[worker].addrs()) }
+func (t *redlock) Direct() string        { return t.url(t.addrs()) }
 
 func (t *redlock) Guests() []Guest {
-	var addrs []string
-	for _, r := range t.servers {
-		addrs = append(addrs, r.Addr)
-	}
+	addrs := t.addrs()
 	all := append(redisGuests(t.Settings, t.Direct()),
 		Guest{Kind: "a clock that is ahead", Beyond: "clocks of clients disagree while nodes forget", URL: t.Direct(), Args: []string{"-wall", "60s"}},
 		Guest{Kind: "a clock that is behind", Beyond: "clocks of clients disagree while nodes forget", URL: t.Direct(), Args: []string{"-wall", "-60s"}},
@@ -84,40 +64,21 @@ func (t *redlock) Promise() Promise {
 	return Promise{Shared: true, Tokens: true, Settle: t.MaxTTL + 3*t.TTL}
 }
 
-func (t *redlock) all() wires {
-	var all wires
-	for _, w := range t.links {
-		all = append(all, w...)
-	}
-	return all
-}
+func (t *redlock) all() wires { return slices.Concat(t.links...) }
 
 func (t *redlock) Heal() error {
 	t.all().heal()
-	for _, r := range t.servers {
-		r.Signal(syscall.SIGCONT)
-		if err := r.Up(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return up(t.servers)
 }
 
 func (t *redlock) Stop() {
 	t.all().close()
-	for _, r := range t.servers {
-		r.Kill()
-	}
+	killAll(t.servers)
 }
 
 func (t *redlock) Faults() []Fault {
 	draw := func(a *Act) *Redis { return t.servers[a.Rand.IntN(len(t.servers))] }
 	all := serverFaults(draw)
-	for i := range all {
-		if all[i].Kind == "FLUSHALL" {
-			all[i].Do = func(a *Act) error { return command(a, draw(a), "FLUSHALL") }
-		}
-	}
 	// A fault hits any of the links, or all links of one client, or all links to one server.
 	for _, f := range t.all().faults() {
 		do := f.Do
@@ -125,7 +86,8 @@ func (t *redlock) Faults() []Fault {
 			if a.Rand.IntN(2) == 0 {
 				return do(a)
 			}
-			return t.side(a).faultNamed(f.Kind).Do(a)
+			side := t.side(a).faults()
+			return side[slices.IndexFunc(side, func(s Fault) bool { return s.Kind == f.Kind })].Do(a)
 		}
 		all = append(all, f)
 	}
@@ -147,16 +109,11 @@ func (t *redlock) Faults() []Fault {
 		}
 		return nil
 	}}, Fault{Kind: "a majority stops", Do: func(a *Act) error {
-		hit := a.Rand.Perm(len(t.servers))[:len(t.servers)/2+1]
-		for _, i := range hit {
-			t.servers[i].Signal(syscall.SIGSTOP)
+		var hit []*Redis
+		for _, i := range a.Rand.Perm(len(t.servers))[:len(t.servers)/2+1] {
+			hit = append(hit, t.servers[i])
 		}
-		a.Last(a.TTL/20, 2*a.TTL)
-		for _, i := range hit {
-			t.servers[i].Signal(syscall.SIGCONT)
-			a.Last(0, a.TTL/10)
-		}
-		return nil
+		return freeze(a, 2*a.TTL, hit...)
 	}})
 }
 
@@ -171,13 +128,4 @@ func (t *redlock) side(a *Act) wires {
 		side = append(side, w[i])
 	}
 	return side
-}
-
-func (w wires) faultNamed(kind string) Fault {
-	for _, f := range w.faults() {
-		if f.Kind == kind {
-			return f
-		}
-	}
-	return Fault{}
 }

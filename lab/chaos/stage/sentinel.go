@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
@@ -131,20 +130,15 @@ func (t *sentinel) Promise() Promise {
 
 func (t *sentinel) Heal() error {
 	t.links.heal()
-	for _, r := range append(t.servers[:3:3], t.sentinels...) {
-		r.Signal(syscall.SIGCONT)
-		if err := r.Up(); err != nil {
-			return err
-		}
+	if err := up(append(t.servers[:3:3], t.sentinels...)); err != nil {
+		return err
 	}
 	return t.whole()
 }
 
 func (t *sentinel) Stop() {
 	t.links.close()
-	for _, r := range append(t.sentinels[:3:3], t.servers...) {
-		r.Kill()
-	}
+	killAll(append(t.sentinels[:3:3], t.servers...))
 }
 
 func (t *sentinel) Faults() []Fault {
@@ -159,11 +153,7 @@ func (t *sentinel) Faults() []Fault {
 			return command(a, t.sentinels[a.Rand.IntN(3)], "SENTINEL", "FAILOVER", "m")
 		}},
 		Fault{Kind: "a sentinel stops and continues", Do: func(a *Act) error {
-			s := t.sentinels[a.Rand.IntN(3)]
-			s.Signal(syscall.SIGSTOP)
-			a.Last(a.TTL/20, 3*a.TTL)
-			s.Signal(syscall.SIGCONT)
-			return nil
+			return freeze(a, 3*a.TTL, t.sentinels[a.Rand.IntN(3)])
 		}},
 		Fault{Kind: "the master is killed until it is replaced", Weight: 3, Do: func(a *Act) error {
 			m := t.master()

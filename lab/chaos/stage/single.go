@@ -7,11 +7,9 @@ package stage
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
 // single is one Redis server, with a link for each worker.
@@ -27,14 +25,8 @@ func newSingle(s Settings, args []string) (Topology, error) {
 	if t.server, err = NewRedis(filepath.Join(s.Dir, "redis"), s.Clocks, args...); err != nil {
 		return nil, err
 	}
-	for range s.Workers {
-		l, err := link.New(t.server.Addr)
-		if err != nil {
-			return nil, err
-		}
-		t.links = append(t.links, l)
-	}
-	return t, nil
+	t.links, err = linksTo(slices.Repeat([]string{t.server.Addr}, s.Workers)...)
+	return t, err
 }
 
 func (t *single) URL(worker int) string { return redisURL(t.links[worker].Addr(), t.MaxTTL) }
@@ -54,8 +46,7 @@ func (t *single) Promise() Promise {
 
 func (t *single) Heal() error {
 	t.links.heal()
-	t.server.Signal(syscall.SIGCONT)
-	return t.server.Up()
+	return up([]*Redis{t.server})
 }
 
 func (t *single) Stop() {
@@ -77,11 +68,7 @@ func serverFaults(draw func(*Act) *Redis) []Fault {
 		{Kind: "kill -9, restart", Weight: 2, Do: func(a *Act) error { return restart(a, draw(a), false) }},
 		{Kind: "kill -9, restart empty", Weight: 2, Do: func(a *Act) error { return restart(a, draw(a), true) }},
 		{Kind: "stop and continue", Weight: 2, Do: func(a *Act) error {
-			r := draw(a)
-			r.Signal(syscall.SIGSTOP)
-			a.Last(a.TTL/20, 2*a.TTL)
-			r.Signal(syscall.SIGCONT)
-			return nil
+			return freeze(a, 2*a.TTL, draw(a))
 		}},
 		{Kind: "FLUSHALL", Weight: 2, Do: func(a *Act) error { return command(a, draw(a), "FLUSHALL") }},
 		{Kind: "SCRIPT FLUSH", Do: func(a *Act) error { return command(a, draw(a), "SCRIPT", "FLUSH") }},

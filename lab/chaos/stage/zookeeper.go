@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -61,23 +62,10 @@ func newZooKeeper(s Settings) (Topology, error) {
 		}
 		t.servers = append(t.servers, z)
 	}
-	for _, z := range t.servers {
-		if err := z.Start(); err != nil {
-			return nil, err
-		}
+	if t.links, err = s.eachWorker(t.addrs()...); err != nil {
+		return nil, err
 	}
-	for range s.Workers {
-		var w wires
-		for _, z := range t.servers {
-			l, err := link.New(z.addr)
-			if err != nil {
-				return nil, err
-			}
-			w = append(w, l)
-		}
-		t.links = append(t.links, w)
-	}
-	return t, t.serve()
+	return t, up(t.servers)
 }
 
 func (z *zooServer) configure(conf string, id int) error {
@@ -110,21 +98,20 @@ func (z *zooServer) word(w string) string {
 	return string(b)
 }
 
-func (t *zookeeper) serve() error {
-	for _, z := range t.servers {
-		if err := await("ZooKeeper at "+z.addr, start, func() error {
-			if !z.Runs() {
-				return errEnded
-			}
-			if out := z.word("srvr"); !strings.Contains(out, "Mode:") {
-				return fmt.Errorf("it does not serve: %q", out)
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
+// Up also waits until the server serves.
+func (z *zooServer) Up() error {
+	if err := z.Start(); err != nil {
+		return err
 	}
-	return nil
+	return await("ZooKeeper at "+z.addr, start, func() error {
+		if !z.Runs() {
+			return errEnded
+		}
+		if out := z.word("srvr"); !strings.Contains(out, "Mode:") {
+			return fmt.Errorf("it does not serve: %q", out)
+		}
+		return nil
+	})
 }
 
 func (t *zookeeper) leader() int {
@@ -136,21 +123,15 @@ func (t *zookeeper) leader() int {
 	return -1
 }
 
-func (t *zookeeper) URL(worker int) string {
-	var addrs []string
-	for _, l := range t.links[worker] {
-		addrs = append(addrs, l.Addr())
+func (t *zookeeper) addrs() (all []string) {
+	for _, z := range t.servers {
+		all = append(all, z.addr)
 	}
-	return t.url(addrs)
+	return all
 }
 
-func (t *zookeeper) Direct() string {
-	var addrs []string
-	for _, z := range t.servers {
-		addrs = append(addrs, z.addr)
-	}
-	return t.url(addrs)
-}
+func (t *zookeeper) URL(worker int) string { return t.url(t.links[worker].addrs()) }
+func (t *zookeeper) Direct() string        { return t.url(t.addrs()) }
 
 func (t *zookeeper) url(addrs []string) string {
 	return fmt.Sprintf("zk://%s?tick_time=%v", strings.Join(addrs, ","), zooTick)
@@ -164,39 +145,19 @@ func (t *zookeeper) Promise() Promise {
 	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*t.TTL + 3*time.Second}
 }
 
-func (t *zookeeper) clients() wires {
-	var all wires
-	for _, w := range t.links {
-		all = append(all, w...)
-	}
-	return all
-}
-
-func (t *zookeeper) inner() wires {
-	return append(append(t.between[0][:2:2], t.between[1]...), t.between[2]...)
-}
+func (t *zookeeper) clients() wires { return slices.Concat(t.links...) }
+func (t *zookeeper) inner() wires   { return slices.Concat(t.between[:]...) }
 
 func (t *zookeeper) Heal() error {
 	t.clients().heal()
 	t.inner().heal()
-	for _, z := range t.servers {
-		z.Signal(syscall.SIGCONT)
-		if !z.Runs() { // some errors end a server
-			z.Kill()
-		}
-		if err := z.Start(); err != nil {
-			return err
-		}
-	}
-	return t.serve()
+	return up(t.servers)
 }
 
 func (t *zookeeper) Stop() {
 	t.clients().close()
 	t.inner().close()
-	for _, z := range t.servers {
-		z.Kill()
-	}
+	killAll(t.servers)
 }
 
 func (t *zookeeper) Faults() []Fault {
@@ -207,36 +168,18 @@ func (t *zookeeper) Faults() []Fault {
 		a.Note("there is no leader")
 		return nil
 	}
-	stop := func(a *Act, i int) error {
-		t.servers[i].Signal(syscall.SIGSTOP)
-		a.Last(a.TTL/20, 2*a.TTL)
-		t.servers[i].Signal(syscall.SIGCONT)
-		return nil
-	}
-	kill := func(a *Act, hit ...*zooServer) error {
-		for _, z := range hit {
-			z.Kill()
-		}
-		a.Last(0, a.TTL)
-		for _, z := range hit {
-			if err := z.Start(); err != nil {
-				return err
-			}
-		}
-		a.Last(a.TTL/2, a.TTL)
-		return nil
-	}
+	stop := func(a *Act, i int) error { return freeze(a, 2*a.TTL, t.servers[i]) }
 	all := t.clients().faults()
 	for _, f := range t.inner().faults() {
 		f.Kind = "between servers: " + f.Kind
 		all = append(all, f)
 	}
 	return append(all,
-		Fault{Kind: "kill -9 of a server", Weight: 3, Do: func(a *Act) error { return kill(a, t.servers[a.Rand.IntN(3)]) }},
+		Fault{Kind: "kill -9 of a server", Weight: 3, Do: func(a *Act) error { return crash(a, t.servers[a.Rand.IntN(3)]) }},
 		Fault{Kind: "kill -9 of the leader", Weight: 3, Do: func(a *Act) error {
-			return leads(a, func(i int) error { return kill(a, t.servers[i]) })
+			return leads(a, func(i int) error { return crash(a, t.servers[i]) })
 		}},
-		Fault{Kind: "kill -9 of all", Do: func(a *Act) error { return kill(a, t.servers...) }},
+		Fault{Kind: "kill -9 of all", Do: func(a *Act) error { return crash(a, t.servers...) }},
 		Fault{Kind: "a follower stops and continues", Weight: 2, Do: func(a *Act) error {
 			return leads(a, func(i int) error { return stop(a, (i+1+a.Rand.IntN(2))%3) })
 		}},
