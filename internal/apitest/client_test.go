@@ -97,26 +97,6 @@ func TestUncertainAttemptIsUndone(t *testing.T) {
 	})
 }
 
-func TestAcquireTriesAgainAfterALostAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		d := tap(s)
-		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
-			g, err := ask()
-			if d.tries.Load() == 1 {
-				return g, errors.Join(driver.ErrUncertain, err)
-			}
-			return g, err
-		})
-		l := acquire(t, open(t, d, nil), "a")
-		info, err := open(t, s.Participant(), nil).Inspect(context.Background(), "a")
-		if err != nil || len(info.Holders) != 1 || info.Holders[0].Lease != l.ID() {
-			t.Errorf("the lease is %q; the store knows %+v, %v", l.ID(), info, err)
-		}
-		release(t, l)
-	})
-}
-
 func TestUnreachableStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -218,25 +198,6 @@ func TestDo(t *testing.T) {
 	})
 }
 
-func TestInspectAndList(t *testing.T) {
-	s := new(memlock.Store)
-	c := open(t, s.Participant(), nil)
-	ctx := context.Background()
-	info, err := c.Inspect(ctx, "a")
-	if err != nil || len(info.Holders) != 0 {
-		t.Errorf("a free name: %v, %v", info, err)
-	}
-	l := acquire(t, c, "a/1")
-	acquire(t, c, "b")
-	infos, err := c.List(ctx, "a/")
-	if err != nil || len(infos) != 1 || infos[0].Name != "a/1" || infos[0].Holders[0].Lease != l.ID() {
-		t.Errorf("list: %v, %v", infos, err)
-	}
-	bare := open(t, tap(s), nil)
-	_, err = bare.Inspect(ctx, "a")
-	wantIs(t, err, errors.ErrUnsupported)
-}
-
 func TestGrantThatTookLongerThanItsTTLIsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -258,17 +219,6 @@ func TestGrantThatTookLongerThanItsTTLIsNoLease(t *testing.T) {
 	})
 }
 
-// asks records the last request for a lease.
-type asks struct {
-	driver.Store
-	last driver.Request
-}
-
-func (d *asks) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
-	d.last = *req
-	return d.Store.Ask(ctx, req)
-}
-
 // TestRequests: what the options make of the request to the store. A lease that is kept begins with its whole TTL, and so
 // does one that the store has to keep if the process ends.
 func TestRequests(t *testing.T) {
@@ -285,9 +235,8 @@ func TestRequests(t *testing.T) {
 		"Slots":      {[]pawl.Option{pawl.Slots(3)}, driver.Request{TTL: pawl.DefaultTTL, Slots: 3, Renewed: true}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := &asks{Store: new(memlock.Store).Participant()}
-			client := open(t, d, nil)
-			l := acquire(t, client, "a", c.opts...)
+			d := recall(new(memlock.Store))
+			l := acquire(t, open(t, d, nil), "a", c.opts...)
 			got := driver.Request{TTL: d.last.TTL, Why: d.last.Why, Shared: d.last.Shared, Slots: d.last.Slots, Renewed: d.last.Renewed, Keeps: d.last.Keeps}
 			if !reflect.DeepEqual(got, c.want) || d.last.Name != "a" || d.last.Lease != l.ID() {
 				t.Errorf("%s: the request is %+v; want %+v", what, d.last, c.want)

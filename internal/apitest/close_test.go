@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -189,32 +188,6 @@ func TestObserverMayCallBack(t *testing.T) {
 	})
 }
 
-func TestEveryAcquiredEnds(t *testing.T) {
-	var acquired, ended atomic.Int64
-	count := func(n *atomic.Int64) func(pawl.Event) { return func(pawl.Event) { n.Add(1) } }
-	for range 200 {
-		synctest.Test(t, func(t *testing.T) {
-			c := open(t, new(memlock.Store).Participant(), &pawl.Options{Observer: pawl.Observer{
-				Acquired: count(&acquired), Released: count(&ended), Lost: count(&ended),
-			}})
-			l := acquire(t, c, "a")
-			ctx, cancel := context.WithCancel(context.Background())
-			go func() {
-				if l, err := c.Acquire(ctx, "a"); err == nil {
-					l.Release(ctx)
-				}
-			}()
-			synctest.Wait()
-			go cancel()
-			release(t, l)
-			synctest.Wait()
-		})
-	}
-	if acquired.Load() != ended.Load() || acquired.Load() == 0 {
-		t.Errorf("%d acquired, %d ended", acquired.Load(), ended.Load())
-	}
-}
-
 func TestDoTellsThatItsLeaseEnded(t *testing.T) {
 	c := open(t, new(memlock.Store).Participant(), nil)
 	err := c.Do(context.Background(), "a", func(context.Context, *pawl.Lease) error { return c.Close() })
@@ -239,21 +212,6 @@ func TestPanicOfADriverDoesNotStopTheLine(t *testing.T) {
 	})
 }
 
-// hangs is a store that records a grant, does not answer, and stays silent from then
-// on.
-type hangs struct{ driver.Store }
-
-func (d hangs) Caps() driver.Caps { return remote(d.Store) }
-
-func (d hangs) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
-	_, err := d.Store.Ask(ctx, req)
-	return driver.Answer{}, errors.Join(err, driver.ErrUncertain)
-}
-
-func (d hangs) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) { return hang(ctx) }
-
-func hang(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() }
-
 // remote returns the Caps of a store on other hosts.
 func remote(s driver.Store) driver.Caps {
 	c := s.Caps()
@@ -263,11 +221,14 @@ func remote(s driver.Store) driver.Caps {
 
 func TestCloseDoesNotWaitForAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := pawl.New(hangs{new(memlock.Store).Participant()}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.TryAcquire(t.Context(), "deploy")
+		d := tap(new(memlock.Store))
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
+			_, err := ask()
+			return driver.Answer{}, errors.Join(err, driver.ErrUncertain)
+		})
+		hangReleases(d)
+		c := open(t, d, nil)
+		_, err := c.TryAcquire(t.Context(), "deploy")
 		wantIs(t, err, pawl.ErrUncertain)
 		time.Sleep(10 * time.Millisecond)
 		began := time.Now()
@@ -277,11 +238,6 @@ func TestCloseDoesNotWaitForAStoreThatHangs(t *testing.T) {
 		}
 	})
 }
-
-// far is a store on other hosts.
-type far struct{ driver.Store }
-
-func (d far) Caps() driver.Caps { return remote(d.Store) }
 
 // TestCloseOfManyLeasesOfAStoreThatHangs: however many there are, all requests have the same
 // time. None begins later, and the error has a bounded length.
@@ -295,11 +251,8 @@ func TestCloseOfManyLeasesOfAStoreThatHangs(t *testing.T) {
 				}
 			}}}
 			d := tap(new(memlock.Store))
-			set(d, &d.release, func(ctx context.Context, ask func() (bool, error)) (bool, error) {
-				<-ctx.Done()
-				return false, ctx.Err()
-			})
-			c := open(t, far{d}, opts)
+			hangReleases(d)
+			c := open(t, d, opts)
 			for i := range n {
 				acquire(t, c, fmt.Sprint("name", i))
 			}
@@ -325,17 +278,6 @@ func TestCloseOfManyLeasesOfAStoreThatHangs(t *testing.T) {
 	}
 }
 
-// part is a store of which the part with the names that begin with "dead" does not answer a
-// release.
-type part struct{ driver.Store }
-
-func (d part) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
-	if strings.HasPrefix(l.Name, "dead") {
-		return hang(ctx)
-	}
-	return d.Store.End(ctx, l, how)
-}
-
 // left returns how many names that begin with prefix somebody holds.
 func left(t *testing.T, s *memlock.Store, prefix string) int {
 	t.Helper()
@@ -349,12 +291,14 @@ func left(t *testing.T, s *memlock.Store, prefix string) int {
 func TestCloseOfAStoreWithADeadPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		c := open(t, far{part{s.Participant()}}, nil)
+		d := &parts{Store: s.Participant()}
+		c := open(t, d, nil)
 		const n = 1000
 		for i := range n {
 			acquire(t, c, fmt.Sprint("dead", i))
-			acquire(t, c, fmt.Sprint("ok", i))
+			acquire(t, c, fmt.Sprint("well/", i))
 		}
+		d.hangs.Store(true)
 		began := time.Now()
 		if err := c.Close(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Close = %v; want the error of the part that does not answer", err)
@@ -362,7 +306,7 @@ func TestCloseOfAStoreWithADeadPart(t *testing.T) {
 		if took := time.Since(began); took != 4*time.Second {
 			t.Errorf("Close took %v", took)
 		}
-		if ok, dead := left(t, s, "ok"), left(t, s, "dead"); ok != 0 || dead != n {
+		if ok, dead := left(t, s, "well/"), left(t, s, "dead"); ok != 0 || dead != n {
 			t.Errorf("%d leases of the part that answers are not given back, and %d of the other; want 0 and %d", ok, dead, n)
 		}
 	})

@@ -61,24 +61,29 @@ func connect(t *testing.T, a *away, opts *pawl.Options) *pawl.Client {
 	return c
 }
 
+// everyCall returns the errors of all calls.
+func everyCall(ctx context.Context, c *pawl.Client) map[string]error {
+	work := func(context.Context, *pawl.Lease) error { return nil }
+	_, acquire := c.Acquire(ctx, "a")
+	_, try := c.TryAcquire(ctx, "a")
+	_, all := c.AcquireAll(ctx, []string{"a", "b"})
+	_, tryAll := c.TryAcquireAll(ctx, []string{"a", "b"})
+	_, inspect := c.Inspect(ctx, "a")
+	_, list := c.List(ctx, "")
+	_, store := c.Store(ctx)
+	return map[string]error{
+		"Acquire": acquire, "TryAcquire": try, "AcquireAll": all, "TryAcquireAll": tryAll, "Inspect": inspect, "List": list, "Store": store,
+		"Break": c.Break(ctx, "a", "id", ""), "Elect": c.Elect(ctx, "a", work), "Do": c.Do(ctx, "a", work), "Ping": c.Ping(ctx),
+	}
+}
+
 // TestConnectsWhenUsed: a client can be made before its store is there. Until then every call says
 // that the store is unavailable.
 func TestConnectsWhenUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, a := t.Context(), &away{}
 		c := connect(t, a, nil)
-		work := func(context.Context, *pawl.Lease) error { return nil }
-		_, acquire := c.Acquire(ctx, "a")
-		_, try := c.TryAcquire(ctx, "a")
-		_, all := c.AcquireAll(ctx, []string{"a", "b"})
-		_, tryAll := c.TryAcquireAll(ctx, []string{"a", "b"})
-		_, inspect := c.Inspect(ctx, "a")
-		_, list := c.List(ctx, "")
-		_, store := c.Store(ctx)
-		for what, err := range map[string]error{
-			"Acquire": acquire, "TryAcquire": try, "AcquireAll": all, "TryAcquireAll": tryAll, "Inspect": inspect, "List": list, "Store": store,
-			"Break": c.Break(ctx, "a", "id", ""), "Elect": c.Elect(ctx, "a", work), "Do": c.Do(ctx, "a", work), "Ping": c.Ping(ctx),
-		} {
+		for what, err := range everyCall(ctx, c) {
 			if !errors.Is(err, pawl.ErrUnavailable) || !errors.Is(err, errNet) {
 				t.Errorf("%s = %v; want ErrUnavailable, with the reason", what, err)
 			}

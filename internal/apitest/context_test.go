@@ -24,10 +24,7 @@ func TestReleaseOfAStoreThatHangs(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			leases = append(leases, acquire(t, c, name))
 		}
-		d.release = func(ctx context.Context, _ func() (bool, error)) (bool, error) {
-			<-ctx.Done()
-			return false, ctx.Err()
-		}
+		hangReleases(d)
 		for _, l := range leases {
 			go func() {
 				began := time.Now()

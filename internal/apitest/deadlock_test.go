@@ -214,20 +214,14 @@ func TestNoDeadlock(t *testing.T) {
 	}
 }
 
-// spied is a memlock with a queue, of which a test sees each Inspect when it is over.
-type spied struct {
-	slow
-	saw func(name string)
-}
-
-func spy(s *memlock.Store, saw func(name string)) spied {
-	return spied{slow{Store: s.Participant()}, saw}
-}
-
-func (d spied) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	info, err := d.Store.Inspect(ctx, name)
-	d.saw(name)
-	return info, err
+// spy returns a participant that calls saw after each Inspect.
+func spy(s *memlock.Store, saw func(name string)) *showing {
+	d := show(s, nil)
+	d.set(func(ctx context.Context, name string) (*driver.Info, error) {
+		defer saw(name)
+		return d.Store.Inspect(ctx, name)
+	})
+	return d
 }
 
 // While one looks, the waiter that it has seen gives up, and only then another begins: the
@@ -386,11 +380,11 @@ func TestDeadlockWithItself(t *testing.T) {
 		s := new(memlock.Store)
 		a := hold(t, open(t, s.Participant(), as("alice")), "a")
 		q := s.Participant()
-		a.client = open(t, slow{q, func(ctx context.Context) (*driver.Info, error) {
+		a.client = open(t, show(s, func(ctx context.Context, _ string) (*driver.Info, error) {
 			info, err := q.Inspect(ctx, "a")
 			info.Waiters = nil
 			return info, err
-		}}, as("alice"))
+		}), as("alice"))
 		a.ctx = context.Background()
 		a.wait("a", pawl.Holding("a", a.lease.ID()))
 		time.Sleep(2 * time.Second)

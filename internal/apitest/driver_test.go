@@ -22,7 +22,8 @@ import (
 type tapped struct {
 	driver.Store
 	tries, renewals, releases atomic.Int64
-	mu                        sync.Mutex // guards the hooks
+	mu                        sync.Mutex     // guards what follows
+	last                      driver.Request // for a lease
 	try                       func(ctx context.Context, ask func() (driver.Answer, error)) (driver.Answer, error)
 	renew                     func(ctx context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error)
 	release                   func(ctx context.Context, ask func() (bool, error)) (bool, error)
@@ -38,6 +39,7 @@ func (d *tapped) Caps() driver.Caps {
 
 func (d *tapped) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
 	d.tries.Add(1)
+	set(d, &d.last, *req)
 	ask := func() (driver.Answer, error) { return d.Store.Ask(ctx, req) }
 	if f := hook(d, &d.try); f != nil {
 		return f(ctx, ask)
@@ -81,6 +83,29 @@ func set[F any](d *tapped, f *F, to F) {
 	defer d.mu.Unlock()
 	*f = to
 }
+
+// showing is a participant of a memlock store whose Inspect goes through a hook. A nil hook lets it through.
+type showing struct {
+	driver.Store
+	inspect atomic.Pointer[inspect]
+}
+
+type inspect func(ctx context.Context, name string) (*driver.Info, error)
+
+func show(s *memlock.Store, f inspect) *showing {
+	d := &showing{Store: s.Participant()}
+	d.set(f)
+	return d
+}
+
+func (d *showing) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	if f := *d.inspect.Load(); f != nil {
+		return f(ctx, name)
+	}
+	return d.Store.Inspect(ctx, name)
+}
+
+func (d *showing) set(f inspect) { d.inspect.Store(&f) }
 
 func open(t testing.TB, d driver.Store, opts *pawl.Options) *pawl.Client {
 	t.Helper()

@@ -5,7 +5,6 @@ package apitest
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -259,58 +258,6 @@ func TestElectBacksOff(t *testing.T) {
 		}
 		if again := pauses[12]; again > 20*time.Millisecond {
 			t.Errorf("a pause of %v after a long term", again)
-		}
-	})
-}
-
-// Everybody can see who leads and who stands for election, and each client's observer
-// learns of its own terms.
-func TestElectTellsWhoLeads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		watcher := open(t, s.Participant(), nil)
-		var mu sync.Mutex
-		var heard []string
-		candidate := func(who string, stop context.Context) {
-			note := func(what string) func(pawl.Event) {
-				return func(pawl.Event) {
-					mu.Lock()
-					defer mu.Unlock()
-					heard = append(heard, who+" "+what)
-				}
-			}
-			c := open(t, s.Participant(), &pawl.Options{Holder: pawl.Holder{Who: who},
-				Observer: pawl.Observer{Acquired: note("leads"), Lost: note("has lost"), Released: note("resigns")}})
-			_ = c.Elect(stop, "a", func(ctx context.Context, _ *pawl.Lease) error {
-				<-ctx.Done()
-				return nil
-			}, pawl.Why("to tidy up"))
-		}
-		var all sync.WaitGroup
-		first, stopFirst := context.WithCancel(context.Background())
-		second, stopSecond := context.WithCancel(context.Background())
-		all.Go(func() { candidate("one", first) })
-		synctest.Wait()
-		all.Go(func() { candidate("two", second) })
-		synctest.Wait()
-		info, err := watcher.Inspect(context.Background(), "a")
-		if err != nil || len(info.Holders) != 1 || info.Holders[0].Who != "one" || info.Holders[0].Why != "to tidy up" ||
-			len(info.Waiters) != 1 || info.Waiters[0].Who != "two" {
-			t.Fatalf("Inspect = %+v, %v", info, err)
-		}
-		if err := watcher.Break(context.Background(), "a", info.Holders[0].Lease, "enough"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		stopFirst()
-		stopSecond()
-		all.Wait()
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		if want := []string{"one leads", "one has lost", "two leads", "two resigns"}; len(heard) != len(want) ||
-			!slices.Equal(slices.Sorted(slices.Values(heard)), slices.Sorted(slices.Values(want))) {
-			t.Errorf("the observers hear %q; want %q", heard, want)
 		}
 	})
 }

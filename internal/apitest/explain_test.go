@@ -90,25 +90,11 @@ func TestTimeoutTellsWhatAStoreWithoutAQueueSaid(t *testing.T) {
 	})
 }
 
-// slow is a memlock with a queue whose Inspect hangs.
-type slow struct {
-	driver.Store
-	inspect func(ctx context.Context) (*driver.Info, error)
-}
-
-func (d slow) Inspect(ctx context.Context, name string) (*driver.Info, error) { return d.inspect(ctx) }
-func (d slow) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	return nil, errors.ErrUnsupported
-}
-func (d slow) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	return errors.ErrUnsupported
-}
-
 // unordered is a memlock that does not promise to serve its waiters in order.
-type unordered struct{ slow }
+type unordered struct{ *showing }
 
 func (d unordered) Caps() driver.Caps {
-	c := d.slow.Caps()
+	c := d.showing.Caps()
 	c.FIFO = false
 	return c
 }
@@ -117,8 +103,7 @@ func TestTimeoutTellsNoPlaceWithoutOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		l := acquire(t, open(t, s.Participant(), as("alice")), "deploy")
-		in := s.Participant()
-		bob := open(t, unordered{slow{s.Participant(), func(ctx context.Context) (*driver.Info, error) { return in.Inspect(ctx, "deploy") }}}, as("bob"))
+		bob := open(t, unordered{show(s, nil)}, as("bob"))
 		held, _ := gaveUp(t, bob, "deploy", nil)
 		if held.Info.Holders[0].Who != "alice" || len(held.Info.Waiters) != 1 || held.Place != 0 {
 			t.Errorf("told of %+v, place %d; want alice, one waiter and no place", held.Info, held.Place)
@@ -131,10 +116,10 @@ func TestTimeoutWaitsForNoStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		l := acquire(t, open(t, s.Participant(), nil), "deploy")
-		c := open(t, slow{s.Participant(), func(ctx context.Context) (*driver.Info, error) {
+		c := open(t, show(s, func(ctx context.Context, _ string) (*driver.Info, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
-		}}, nil)
+		}), nil)
 		for range 3 { // one at the store, two behind it
 			go func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -157,11 +142,11 @@ func TestGrantWhileLookingIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		l := acquire(t, open(t, s.Participant(), nil), "deploy")
-		c := open(t, slow{s.Participant(), func(ctx context.Context) (*driver.Info, error) {
+		c := open(t, show(s, func(ctx context.Context, _ string) (*driver.Info, error) {
 			release(t, l)
 			<-ctx.Done()
 			return nil, ctx.Err()
-		}}, nil)
+		}), nil)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		got, err := c.Acquire(ctx, "deploy")
@@ -234,17 +219,7 @@ func TestPanicInReleaseDoesNotStopClose(t *testing.T) {
 func TestClosedClientSaysSo(t *testing.T) {
 	c := open(t, new(memlock.Store).Participant(), nil)
 	c.Close()
-	ctx := context.Background()
-	work := func(context.Context, *pawl.Lease) error { return nil }
-	_, acquire := c.Acquire(ctx, "a")
-	_, try := c.TryAcquire(ctx, "a")
-	_, all := c.AcquireAll(ctx, []string{"a", "b"})
-	_, inspect := c.Inspect(ctx, "a")
-	_, list := c.List(ctx, "")
-	for op, err := range map[string]error{
-		"Acquire": acquire, "TryAcquire": try, "AcquireAll": all, "Inspect": inspect, "List": list,
-		"Break": c.Break(ctx, "a", "x", "test"), "Do": c.Do(ctx, "a", work), "Elect": c.Elect(ctx, "a", work),
-	} {
+	for op, err := range everyCall(t.Context(), c) {
 		var e *pawl.Error
 		if !errors.Is(err, pawl.ErrClosed) || !errors.As(err, &e) || errors.Is(err, pawl.ErrUnavailable) {
 			t.Errorf("%s after Close = %v; want an *Error that is ErrClosed alone", op, err)
@@ -254,7 +229,7 @@ func TestClosedClientSaysSo(t *testing.T) {
 
 // closed is a store in quarantine.
 type closed struct {
-	slow
+	*showing
 	left time.Duration
 }
 
@@ -270,9 +245,9 @@ func (d closed) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 
 func TestTimeoutTellsTheQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		free := func(context.Context) (*driver.Info, error) { return new(driver.Info), nil }
+		free := func(context.Context, string) (*driver.Info, error) { return new(driver.Info), nil }
 		open := func(left time.Duration) *pawl.Client {
-			return open(t, closed{slow{new(memlock.Store).Participant(), free}, left}, nil)
+			return open(t, closed{show(new(memlock.Store), free), left}, nil)
 		}
 		wait := func(c *pawl.Client, long time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), long)
@@ -302,31 +277,6 @@ func TestTimeoutTellsTheQuarantine(t *testing.T) {
 		}
 		if err := wait(open(0), time.Second); errors.Is(err, pawl.ErrUnavailable) {
 			t.Errorf("Acquire of a name that nobody has = %v; want the end of the context alone", err)
-		}
-	})
-}
-
-// dead is a store that no longer answers its waiters.
-type dead struct{ driver.Store }
-
-func (d dead) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
-	time.Sleep(req.TTL)
-	return driver.Answer{}, &driver.Failure{Err: errors.New("no answer"), Maybe: true, Silent: true}
-}
-
-func (d dead) Caps() driver.Caps { return remote(d.Store) }
-
-func TestOutageOfAWaiterIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := open(t, dead{new(memlock.Store).Participant()}, nil)
-		began := time.Now()
-		_, err := c.Acquire(context.Background(), "a", pawl.TTL(3*time.Second))
-		var out *pawl.SilentError
-		if !errors.Is(err, pawl.ErrUnavailable) || !errors.As(err, &out) || !strings.Contains(err.Error(), "has not answered for 3s") {
-			t.Errorf("Acquire = %v; want ErrUnavailable, and for how long", err)
-		}
-		if d := time.Since(began); d > 3*time.Second {
-			t.Errorf("it has borne that for %v", d)
 		}
 	})
 }

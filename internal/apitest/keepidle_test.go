@@ -15,24 +15,18 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// recalling is a memlock driver that counts its requests, and that can be deaf to others
-// who want a name.
+// recalling is a tapped store with all abilities of memlock, which can be deaf to others who want a name.
 type recalling struct {
-	driver.Store
-	requests, renewals atomic.Int64
-	deaf               atomic.Bool
-	stuck              atomic.Pointer[chan struct{}] // releases wait until it is closed
-	slow               time.Duration                 // of the first request
+	*tapped
+	deaf atomic.Bool
 }
 
-func recall(s *memlock.Store) *recalling { return &recalling{Store: s.Participant()} }
+func recall(s *memlock.Store) *recalling { return &recalling{tapped: tap(s)} }
 
-func (d *recalling) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
-	if d.requests.Add(1) == 1 {
-		time.Sleep(d.slow)
-	}
-	return d.Store.Ask(ctx, req)
-}
+func (d *recalling) Caps() driver.Caps { return d.Store.Caps() }
+
+// requests counts requests except renewals.
+func (d *recalling) requests() int64 { return d.tries.Load() + d.releases.Load() }
 
 func (d *recalling) Listen(f func(driver.Event)) {
 	d.Store.Listen(func(e driver.Event) {
@@ -40,19 +34,6 @@ func (d *recalling) Listen(f func(driver.Event)) {
 			f(e)
 		}
 	})
-}
-
-func (d *recalling) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
-	d.renewals.Add(1)
-	return d.Store.Renew(ctx, l, ttl)
-}
-
-func (d *recalling) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
-	d.requests.Add(1)
-	if stuck := d.stuck.Load(); stuck != nil {
-		<-*stuck
-	}
-	return d.Store.End(ctx, l, how)
 }
 
 const anHour = time.Hour // longer than what else ends what is kept
@@ -66,7 +47,7 @@ func kept(t *testing.T, f func(t *testing.T, d *recalling, c, other *pawl.Client
 		l := acquire(t, c, "a", pawl.KeepIdle(anHour))
 		release(t, l)
 		wantIs(t, l.Err(), pawl.ErrReleased)
-		if n := d.requests.Load(); n != 1 {
+		if n := d.requests(); n != 1 {
 			t.Fatalf("%d requests; want one that acquires", n)
 		}
 		f(t, d, c, other, l.Token())
@@ -76,9 +57,9 @@ func kept(t *testing.T, f func(t *testing.T, d *recalling, c, other *pawl.Client
 // again acquires and releases, and returns whether that needed no request.
 func again(t *testing.T, d *recalling, c *pawl.Client, opts ...pawl.Option) (free bool, token pawl.Token) {
 	t.Helper()
-	before := d.requests.Load()
+	before := d.requests()
 	l := acquire(t, c, "a", append([]pawl.Option{pawl.KeepIdle(anHour)}, opts...)...)
-	free = d.requests.Load() == before
+	free = d.requests() == before
 	if l.Err() != nil {
 		t.Fatalf("acquired, and %v", l.Err())
 	}
@@ -96,11 +77,11 @@ func TestKeepIdleCostsNoRequest(t *testing.T) {
 			last = token
 		}
 		l, err := c.TryAcquire(t.Context(), "a")
-		if err != nil || l.Token() != last+1 || d.requests.Load() != 1 {
-			t.Fatalf("TryAcquire: %v, %d requests", err, d.requests.Load())
+		if err != nil || l.Token() != last+1 || d.requests() != 1 {
+			t.Fatalf("TryAcquire: %v, %d requests", err, d.requests())
 		}
 		release(t, l) // without KeepIdle
-		if d.requests.Load() != 2 || !isFree(t, c, "a") {
+		if d.requests() != 2 || !isFree(t, c, "a") {
 			t.Error("a lease without KeepIdle is kept")
 		}
 	})
@@ -155,7 +136,7 @@ func TestKeepIdleInUse(t *testing.T) {
 			}
 		}
 		release(t, l)
-		if d.requests.Load() != 2 || !isFree(t, other, "a") {
+		if d.requests() != 2 || !isFree(t, other, "a") {
 			t.Error("a lease is kept that others want")
 		}
 	})
@@ -208,7 +189,7 @@ func TestKeepIdleEnds(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if n := d.requests.Load(); n != 2 || d.renewals.Load() > 0 {
+		if n := d.requests(); n != 2 || d.renewals.Load() > 0 {
 			t.Errorf("%d requests and %d renewals; want one more request, that gives it back", n, d.renewals.Load())
 		}
 		if inside(c).Lines() != 0 {
@@ -300,8 +281,8 @@ func TestKeepIdleThatDoesNotFit(t *testing.T) {
 					d.deaf.Store(true)
 					began := time.Now()
 					l, err := call(c, t.Context(), "a", opt)
-					if took := time.Since(began); err != nil || took > 0 || l.Token() <= last || d.requests.Load() < 3 {
-						t.Fatalf("%v after %v and %d requests", err, took, d.requests.Load())
+					if took := time.Since(began); err != nil || took > 0 || l.Token() <= last || d.requests() < 3 {
+						t.Fatalf("%v after %v and %d requests", err, took, d.requests())
 					}
 					release(t, l)
 				})
@@ -314,7 +295,10 @@ func TestKeepIdleThatDoesNotFit(t *testing.T) {
 func TestKeepIdleGivenBackToASilentStore(t *testing.T) {
 	kept(t, func(t *testing.T, d *recalling, c, _ *pawl.Client, _ pawl.Token) {
 		stuck := make(chan struct{})
-		d.stuck.Store(&stuck)
+		set(d.tapped, &d.release, func(_ context.Context, ask func() (bool, error)) (bool, error) {
+			<-stuck
+			return ask()
+		})
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			began := time.Now()
@@ -324,7 +308,7 @@ func TestKeepIdleGivenBackToASilentStore(t *testing.T) {
 			}
 			cancel()
 		}
-		if n := d.requests.Load(); n != 2 {
+		if n := d.requests(); n != 2 {
 			t.Errorf("%d requests; want one that acquires, and one that releases", n)
 		}
 		close(stuck)
@@ -339,11 +323,16 @@ func TestKeepIdleTryAfterAPause(t *testing.T) {
 		deaf.deaf.Store(true)
 		l := acquire(t, open(t, deaf, &pawl.Options{TTL: 10 * time.Minute}), "a", pawl.KeepIdle(anHour))
 		d := recall(s)
-		d.slow = time.Minute
+		set(d.tapped, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
+			if d.tries.Load() == 1 {
+				time.Sleep(time.Minute)
+			}
+			return ask()
+		})
 		began := time.Now()
 		_, err := open(t, d, nil).TryAcquire(t.Context(), "a")
-		if took := time.Since(began) - d.slow; !errors.Is(err, pawl.ErrHeld) || took > 2*time.Second {
-			t.Errorf("TryAcquire = %v %v after a pause of %v; want ErrHeld within two seconds", err, took, d.slow)
+		if took := time.Since(began) - time.Minute; !errors.Is(err, pawl.ErrHeld) || took > 2*time.Second {
+			t.Errorf("TryAcquire = %v %v after a pause of a minute; want ErrHeld within two seconds", err, took)
 		}
 		release(t, l)
 	})
@@ -407,7 +396,11 @@ func TestKeepIdleIsTold(t *testing.T) {
 // lease is still there, and may hang, while the client's other calls go on.
 func TestHandOverOfAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &hanging{Store: (&memlock.Store{NoExpiry: true}).Participant(), hang: make(chan struct{})}
+		d, hang := reserve(&memlock.Store{NoExpiry: true}, 5), make(chan struct{})
+		set(d.tapped, &d.renew, func(_ context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
+			<-hang
+			return ask()
+		})
 		c := open(t, d, nil)
 		if _, err := c.Acquire(t.Context(), "a", pawl.KeepIdle(time.Second)); !errors.Is(err, errors.ErrUnsupported) {
 			t.Fatalf("KeepIdle where leases do not expire: %v; want ErrUnsupported", err)
@@ -418,27 +411,10 @@ func TestHandOverOfAStoreThatHangs(t *testing.T) {
 		go l.Release(context.Background())
 		synctest.Wait()
 		other := acquire(t, c, "b")
-		close(d.hang)
+		close(hang)
 		release(t, other)
 		release(t, <-heir)
 	})
-}
-
-// hanging is a store whose renewals hang, and which sets tokens aside for each lease.
-type hanging struct {
-	driver.Store
-	hang chan struct{}
-}
-
-func (d *hanging) Ask(ctx context.Context, r *driver.Request) (driver.Answer, error) {
-	ans, err := d.Store.Ask(ctx, r)
-	ans.Spare = 5
-	return ans, err
-}
-
-func (d *hanging) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
-	<-d.hang
-	return d.Store.Renew(ctx, l, ttl)
 }
 
 // TestKeepIdleBehindAWaiter: a lease is not kept while another call of the client waits that cannot have its grant.

@@ -118,25 +118,6 @@ func TestWriterBehindItsOwnReadersIsNotStarved(t *testing.T) {
 	})
 }
 
-// A reader of this client does not lose its place to those of others while an exclusive
-// lease of this client is held that might be passed on.
-func TestReaderBehindItsOwnWriterHasAPlaceAtTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
-		l := acquire(t, c, "a")
-		reader, writer := want(t, c, pawl.Shared()), want(t, c)
-		theirs := want(t, other)
-		release(t, l)
-		l = reader.lease(t)
-		writer.waits(t)
-		theirs.waits(t)
-		release(t, l)
-		release(t, theirs.lease(t)) // the writer was behind the reader, so it asked later
-		release(t, writer.lease(t))
-	})
-}
-
 func TestWaiterThatGivesUpIsInNobodysWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)

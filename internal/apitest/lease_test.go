@@ -157,25 +157,6 @@ func TestSuspectLeaseIsHeldAgainAfterARenewal(t *testing.T) {
 	})
 }
 
-func TestLeaseThatTheStoreForgotIsLostAtTheNextRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := tap(new(memlock.Store))
-		d.renew = func(context.Context, func() (driver.Renewal, error)) (driver.Renewal, error) {
-			return driver.Renewal{}, driver.ErrLost
-		}
-		l := acquire(t, open(t, d, &pawl.Options{TTL: 9 * time.Second}), "a")
-		began := time.Now()
-		<-l.Done()
-		if since := time.Since(began); since > 3*time.Second {
-			t.Errorf("lost after %v, want a third of the TTL", since)
-		}
-		var lost *pawl.LostError
-		if !errors.As(l.Err(), &lost) || lost.Reason != driver.Gone {
-			t.Errorf("error is %v, want reason %q", l.Err(), driver.Gone)
-		}
-	})
-}
-
 func TestReleaseIsIdempotentAndWorksWithACancelledContext(t *testing.T) {
 	s := new(memlock.Store)
 	c := open(t, tap(s), nil)
@@ -195,22 +176,6 @@ func TestReleaseIsIdempotentAndWorksWithACancelledContext(t *testing.T) {
 	if err := l2.Extend(context.Background(), time.Minute); err != nil {
 		t.Errorf("a late release of the old lease ended the new one: %v", err)
 	}
-}
-
-func TestReleaseAfterLossReturnsErrLostAndHarmsNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		d := tap(s)
-		cutRenewals(d)
-		l := acquire(t, open(t, d, &pawl.Options{TTL: time.Second}), "a")
-		next := acquire(t, open(t, s.Participant(), nil), "a")
-		wantIs(t, l.Release(context.Background()), pawl.ErrLost)
-		wantIs(t, l.Release(context.Background()), pawl.ErrLost)
-		time.Sleep(time.Hour)
-		if err := next.Err(); err != nil {
-			t.Errorf("the release of a lost lease ended its successor: %v", err)
-		}
-	})
 }
 
 func TestReleaseIsRepeatedInTheBackground(t *testing.T) {

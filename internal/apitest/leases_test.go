@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -131,14 +130,6 @@ func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 			}
 		}
 		wantIs(t, g.Release(context.Background()), pawl.ErrLost)
-
-		g = acquireAll(t, c, []string{"a", "b"}, pawl.MaxHold(time.Minute))
-		began := time.Now()
-		<-g.Done()
-		if held := time.Since(began); held != time.Minute {
-			t.Errorf("held for %v, want MaxHold", held)
-		}
-		wantIs(t, g.Err(), pawl.ErrLost)
 	})
 }
 
@@ -225,23 +216,6 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 	})
 }
 
-func TestAcquireAllReentrant(t *testing.T) {
-	c := open(t, new(memlock.Store).Participant(), nil)
-	l := acquire(t, c, "a")
-	ctx, cancel := l.Context(context.Background())
-	defer cancel()
-	_, err := c.AcquireAll(ctx, []string{"a", "b"})
-	wantIs(t, err, pawl.ErrHeld)
-	g, err := c.AcquireAll(ctx, []string{"a", "b"}, pawl.Reentrant())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Release(context.Background()); err != nil || l.Holds() != 1 {
-		t.Errorf("Release = %v, %d holds are left, want one", err, l.Holds())
-	}
-	release(t, l)
-}
-
 // Releasing one of them releases all.
 func TestAcquireAllEndsWithARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -266,38 +240,6 @@ func TestAcquireAllEndsWithARelease(t *testing.T) {
 	})
 }
 
-// oneCut does not renew leases on one name.
-type oneCut struct {
-	driver.Store
-	name string
-}
-
-func (d *oneCut) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
-	if l.Name == d.name {
-		return driver.Renewal{}, errNet
-	}
-	return d.Store.Renew(ctx, l, ttl)
-}
-
-// Renewals of one of them fail. All end at its deadline, although the others are
-// renewed.
-func TestAcquireAllEndsAtTheFirstDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, &oneCut{s.Participant(), "b"}, &pawl.Options{TTL: 10 * time.Second}), open(t, s.Participant(), nil)
-		g := acquireAll(t, c, []string{"a", "b"})
-		time.Sleep(9 * time.Second)
-		if err := g.Err(); err != nil {
-			t.Errorf("before the deadline: %v", err)
-		}
-		time.Sleep(time.Second)
-		wantIs(t, g.Err(), pawl.ErrLost)
-		if !isFree(t, other, "a") {
-			t.Error("the other name is held")
-		}
-	})
-}
-
 // A lease that was held before has other holds too: it outlives the others.
 func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -306,6 +248,15 @@ func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
 		l := acquire(t, c, "a")
 		ctx, cancel := l.Context(context.Background())
 		defer cancel()
+		_, err := c.AcquireAll(ctx, []string{"a", "b"})
+		wantIs(t, err, pawl.ErrHeld)
+		g, err := c.AcquireAll(ctx, []string{"a", "b"}, pawl.Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Release(context.Background()); err != nil || l.Holds() != 1 {
+			t.Errorf("Release = %v, %d holds are left, want one", err, l.Holds())
+		}
 		for _, end := range []func(*pawl.Leases){
 			func(*pawl.Leases) { time.Sleep(time.Minute) }, // MaxHold
 			func(g *pawl.Leases) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,62 +16,21 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
+// TestWaitersOfOneClientAreServedInOrder on a store without a queue. TestPassedOnWithoutTheStore shows it on one that has one.
 func TestWaitersOfOneClientAreServedInOrder(t *testing.T) {
-	for _, store := range []struct {
-		name string
-		d    func() driver.Store
-	}{
-		{"with a queue and passing", func() driver.Store { return new(memlock.Store).Participant() }},
-		{"without", func() driver.Store { return tap(new(memlock.Store)) }},
-	} {
-		t.Run(store.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := open(t, store.d(), nil)
-				first := acquire(t, c, "a")
-				var order []int
-				var token pawl.Token
-				var wg sync.WaitGroup
-				for i := range 50 {
-					wg.Go(func() {
-						l := acquire(t, c, "a")
-						order = append(order, i)
-						if l.Token() <= token {
-							t.Errorf("token %d after %d", l.Token(), token)
-						}
-						token = l.Token()
-						time.Sleep(time.Millisecond)
-						release(t, l)
-					})
-					synctest.Wait() // it stands in line
-				}
-				release(t, first)
-				wg.Wait()
-				for i, got := range order {
-					if got != i {
-						t.Fatalf("order %v", order)
-					}
-				}
-			})
-		})
-	}
-}
-
-func TestOneOfManyLocalWaitersStandsInTheStoresQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c := open(t, s.Participant(), nil)
-		other := open(t, s.Participant(), nil)
-		l := acquire(t, other, "a")
-		for range 10 {
-			go func() { release(t, acquire(t, c, "a")) }()
-		}
-		synctest.Wait()
-		info, err := other.Inspect(context.Background(), "a")
-		if err != nil || len(info.Waiters) != 1 {
-			t.Errorf("the store sees %v (%v), want one waiter", info, err)
-		}
-		release(t, l)
-		synctest.Wait()
+		c := open(t, tap(new(memlock.Store)), nil)
+		first := acquire(t, c, "a")
+		next, token := 0, first.Token()
+		all := line(t, c, 50, func(i int, l *pawl.Lease) {
+			if i != next || l.Token() <= token {
+				t.Errorf("waiter %d has token %d; want waiter %d, and more than %d", i, l.Token(), next, token)
+			}
+			next, token = i+1, l.Token()
+			time.Sleep(time.Millisecond)
+		})
+		release(t, first)
+		all.Wait()
 	})
 }
 
@@ -107,28 +65,6 @@ func TestOthersGetTheirTurnAgainstABusyClient(t *testing.T) {
 			t.Errorf("the other client waited for %d turns of the busy one", n)
 		}
 		synctest.Wait()
-	})
-}
-
-func TestWaiterThatGivesUpLeavesTheLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := open(t, new(memlock.Store).Participant(), nil)
-		first := acquire(t, c, "a")
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		errs := make(chan error)
-		go func() {
-			_, err := c.Acquire(ctx, "a")
-			errs <- err
-		}()
-		synctest.Wait()
-		last := make(chan *pawl.Lease)
-		go func() { last <- acquire(t, c, "a") }()
-		if err := <-errs; !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error is %v, want the context's own", err)
-		}
-		release(t, first)
-		release(t, <-last)
 	})
 }
 
@@ -230,51 +166,5 @@ func TestLostLeaseLetsTheLineGoOn(t *testing.T) {
 		next := acquire(t, c, "a") // by the store, when the TTL is over
 		wantIs(t, l.Release(context.Background()), pawl.ErrLost)
 		release(t, next)
-	})
-}
-
-func TestAcquiringWhatTheContextHoldsFailsAtOnce(t *testing.T) {
-	c := open(t, new(memlock.Store).Participant(), nil)
-	err := c.Do(context.Background(), "a", func(ctx context.Context, _ *pawl.Lease) error {
-		return c.Do(ctx, "b", func(ctx context.Context, _ *pawl.Lease) error {
-			_, err := c.Acquire(ctx, "a")
-			return err
-		})
-	})
-	wantIs(t, err, pawl.ErrHeld)
-}
-
-func TestCloseReleasesLeasesAndEndsWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
-		mine, theirs := acquire(t, c, "mine"), acquire(t, other, "theirs")
-		errs := make(chan error)
-		for _, name := range []string{"mine", "mine", "theirs", "theirs"} {
-			go func() {
-				_, err := c.Acquire(context.Background(), name)
-				errs <- err
-			}()
-		}
-		synctest.Wait()
-		go func() {
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		for range 4 {
-			if err := <-errs; err == nil || errors.Is(err, context.Canceled) {
-				t.Errorf("a waiting Acquire returned %v, want that the client is closed", err)
-			}
-		}
-		synctest.Wait()
-		wantIs(t, mine.Err(), pawl.ErrReleased)
-		if _, err := other.TryAcquire(context.Background(), "mine"); err != nil {
-			t.Error(err)
-		}
-		if _, err := c.TryAcquire(context.Background(), "x"); err == nil {
-			t.Error("a closed client acquired")
-		}
-		release(t, theirs)
 	})
 }

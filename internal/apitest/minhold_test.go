@@ -182,21 +182,6 @@ func TestMinHoldIsLongerThanTheTTL(t *testing.T) {
 	}
 }
 
-// The store keeps the name of a process that is killed for its TTL.
-func TestMinHoldOfAKilledProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		d := s.Participant()
-		began := time.Now()
-		release(t, acquire(t, open(t, d, nil), "a", pawl.MinHold(29*time.Second)))
-		s.Crash(d)
-		release(t, acquire(t, open(t, s.Participant(), nil), "a"))
-		if got := time.Since(began); got != 30*time.Second {
-			t.Errorf("the name was free after %v, want 30s", got)
-		}
-	})
-}
-
 // What was lost is not kept: neither before Release nor after it.
 func TestMinHoldOfALostLease(t *testing.T) {
 	for _, first := range []bool{true, false} {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,25 +14,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
-
-// showing is a participant of a memlock store whose Inspect goes through a hook.
-type showing struct {
-	driver.Store
-	inspect atomic.Pointer[func(ctx context.Context, name string) (*driver.Info, error)]
-}
-
-func show(s *memlock.Store) *showing { return &showing{Store: s.Participant()} }
-
-func (d *showing) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	if f := d.inspect.Load(); f != nil {
-		return (*f)(ctx, name)
-	}
-	return d.Store.Inspect(ctx, name)
-}
-
-func (d *showing) set(f func(ctx context.Context, name string) (*driver.Info, error)) {
-	d.inspect.Store(&f)
-}
 
 // observe observes "a" until the test ends, and sends what it is told: a value, - for none, or
 // an error.
@@ -105,14 +85,14 @@ func TestObserveInAnOutage(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := new(memlock.Store)
-			d := show(s)
+			d := show(s, nil)
 			acquire(t, open(t, s.Participant(), nil), "a", pawl.Why("one"))
 			told := observe(t, open(t, d, nil))
 			wantTold(t, told, "one")
 			d.set(func(ctx context.Context, _ string) (*driver.Info, error) { return nil, fail(ctx) })
 			time.Sleep(time.Minute)
 			wantTold(t, told, name)
-			d.inspect.Store(nil)
+			d.set(nil)
 			time.Sleep(10 * time.Second)
 			wantTold(t, told, "one")
 		})
@@ -130,7 +110,7 @@ func (e storeError) Unwrap() error { return e.kind }
 // A store that shows what was, as a replica may, takes no observer back.
 func TestObserveNeverGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := show(new(memlock.Store))
+		d := show(new(memlock.Store), nil)
 		shows := func(token pawl.Token, holders ...string) {
 			info := &driver.Info{Name: "a", Token: token}
 			for _, h := range holders {
@@ -159,7 +139,7 @@ func TestObserveNeverGoesBack(t *testing.T) {
 func TestObserveEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		d := show(s)
+		d := show(s, nil)
 		c := open(t, d, nil)
 		count := func(ctx context.Context, c *pawl.Client, name string) (n int, last error) {
 			for _, err := range c.Observe(ctx, name) {

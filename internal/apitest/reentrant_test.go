@@ -145,21 +145,6 @@ func TestReentrantInParallel(t *testing.T) {
 	release(t, l)
 }
 
-func TestCloseReleasesEveryHold(t *testing.T) {
-	s := new(memlock.Store)
-	c := open(t, s.Participant(), nil)
-	l := acquire(t, c, "a")
-	ctx, cancel := l.Context(context.Background())
-	defer cancel()
-	if _, err := c.Acquire(ctx, "a", pawl.Reentrant()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	release(t, acquire(t, open(t, s.Participant(), nil), "a"))
-}
-
 // A context under two leases looks at the clock for both.
 func TestContextLooksAtEveryLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -113,28 +113,30 @@ func TestLossSaysHowLongAnswersTake(t *testing.T) {
 // TestRenewalFindsTheLoss: a lease that the store has ended, as the answer to a renewal says, ends with its contexts, is
 // told, and lets the next waiter of the client go on.
 func TestRenewalFindsTheLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		d := tap(s)
-		set(d, &d.renew, func(context.Context, func() (driver.Renewal, error)) (driver.Renewal, error) {
-			return driver.Renewal{}, &driver.LostError{Reason: driver.Broken, Why: "enough"}
-		})
-		told := make(chan error, 1)
-		c := open(t, d, &pawl.Options{TTL: 3 * time.Second, Observer: pawl.Observer{Lost: func(e pawl.Event) { told <- e.Err }}})
-		l := acquire(t, c, "a")
-		ctx, cancel := l.Context(t.Context())
-		defer cancel()
-		began := time.Now()
-		next := make(chan *pawl.Lease, 1)
-		go func() { next <- acquire(t, c, "a") }()
-		for what, cause := range map[string]error{"context": func() error { <-ctx.Done(); return context.Cause(ctx) }(), "observer": <-told} {
-			lost := new(pawl.LostError)
-			if !errors.As(cause, &lost) || lost.Why != "enough" || time.Since(began) > time.Second {
-				t.Errorf("%s: %v after %v", what, cause, time.Since(began))
+	for want, answer := range map[driver.Reason]error{driver.Broken: &driver.LostError{Reason: driver.Broken, Why: "enough"}, driver.Gone: driver.ErrLost} {
+		synctest.Test(t, func(t *testing.T) {
+			s := new(memlock.Store)
+			d := tap(s)
+			set(d, &d.renew, func(context.Context, func() (driver.Renewal, error)) (driver.Renewal, error) {
+				return driver.Renewal{}, answer
+			})
+			told := make(chan error, 1)
+			c := open(t, d, &pawl.Options{TTL: 3 * time.Second, Observer: pawl.Observer{Lost: func(e pawl.Event) { told <- e.Err }}})
+			l := acquire(t, c, "a")
+			ctx, cancel := l.Context(t.Context())
+			defer cancel()
+			began := time.Now()
+			next := make(chan *pawl.Lease, 1)
+			go func() { next <- acquire(t, c, "a") }()
+			for what, cause := range map[string]error{"context": func() error { <-ctx.Done(); return context.Cause(ctx) }(), "observer": <-told} {
+				lost := new(pawl.LostError)
+				if !errors.As(cause, &lost) || lost.Reason != want || time.Since(began) > time.Second {
+					t.Errorf("%s: %v after %v", what, cause, time.Since(began))
+				}
 			}
-		}
-		set(d, &d.renew, nil)
-		wantIs(t, l.Release(t.Context()), pawl.ErrLost)
-		release(t, <-next)
-	})
+			set(d, &d.renew, nil)
+			wantIs(t, l.Release(t.Context()), pawl.ErrLost)
+			release(t, <-next)
+		})
+	}
 }

@@ -3,41 +3,25 @@
 package apitest
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
-
-// restored is a participant of a store that can be replaced by an older one.
-type restored struct {
-	driver.Store
-	now driver.Store
-}
-
-func (d *restored) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
-	return d.now.Ask(ctx, req)
-}
-
-func (d *restored) End(ctx context.Context, l driver.Ref, how driver.End) (bool, error) {
-	return d.now.End(ctx, l, how)
-}
 
 // A client refuses a grant whose token is not above one that it has had on the name.
 func TestStoreThatHasGoneBackIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &restored{Store: tap(new(memlock.Store)), now: new(memlock.Store).Participant()}
+		d := tap(new(memlock.Store))
 		c := open(t, d, nil)
 		for range 3 {
 			release(t, acquire(t, c, "a"))
 		}
 		old := new(memlock.Store)
-		d.now = old.Participant()
+		d.Store = old.Participant() // an older state
 		ways := map[string]func() (*pawl.Lease, error){
 			"Acquire":    func() (*pawl.Lease, error) { return c.Acquire(t.Context(), "a") },
 			"TryAcquire": func() (*pawl.Lease, error) { return c.TryAcquire(t.Context(), "a") },

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -41,31 +40,28 @@ func TestTryDo(t *testing.T) {
 func TestTryAcquireAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		// One store grants sets, the other does not.
-		for _, d := range []driver.Store{s.Participant(), tap(s)} {
-			c, other := open(t, d, nil), open(t, s.Participant(), nil)
-			g, err := c.TryAcquireAll(t.Context(), []string{"b", "a"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if isFree(t, other, "a") || isFree(t, other, "b") {
-				t.Error("a name is free")
-			}
-			if err := g.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
-			l := acquire(t, other, "b")
-			began := time.Now()
-			_, err = c.TryAcquireAll(t.Context(), []string{"a", "b", "c"})
-			wantIs(t, err, pawl.ErrHeld)
-			if took := time.Since(began); took != 0 {
-				t.Errorf("it has waited for %v", took)
-			}
-			release(t, l)
-			for _, name := range []string{"a", "b", "c"} {
-				if !isFree(t, other, name) {
-					t.Errorf("%q is still held", name)
-				}
+		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		g, err := c.TryAcquireAll(t.Context(), []string{"b", "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if isFree(t, other, "a") || isFree(t, other, "b") {
+			t.Error("a name is free")
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		l := acquire(t, other, "b")
+		began := time.Now()
+		_, err = c.TryAcquireAll(t.Context(), []string{"a", "b", "c"})
+		wantIs(t, err, pawl.ErrHeld)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it has waited for %v", took)
+		}
+		release(t, l)
+		for _, name := range []string{"a", "b", "c"} {
+			if !isFree(t, other, name) {
+				t.Errorf("%q is still held", name)
 			}
 		}
 	})
