@@ -21,9 +21,6 @@ var (
 // Ask implements driver.Store. If somebody has deleted the lease's node, or its session has ended, a later Ask
 // makes another node, at the end of the queue.
 func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
-	if err := checkKind(kindOf(req)); err != nil {
-		return driver.Answer{}, failure(ctx, err, false)
-	}
 	at, err := s.leases(ctx, purposeOf(req))
 	if err != nil {
 		return driver.Answer{}, failure(ctx, err, false)

@@ -9,9 +9,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	mrand "math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,76 +138,6 @@ func childrenOf(t testing.TB, c *client, name string) []string {
 	n.conn.Sync(s.root)
 	names, _, _ := n.conn.Children(s.dir(name))
 	return names
-}
-
-// TestContention is 8 clients with 8 goroutines each that want one lock, 500 times. Nobody overlaps, everybody is served in the order of the nodes, each
-// release wakes one, and nothing is left.
-func TestContention(t *testing.T) {
-	t.Parallel()
-	s := startServer(t, quickSweep)
-	const ttl, enough = time.Minute, 500
-	var clients [8]*client
-	for i := range clients {
-		clients[i] = openURL(t, s.url(), ttl)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var inside atomic.Int32
-	var last atomic.Uint64
-	var grants, gaveUp atomic.Int64
-	var all sync.WaitGroup
-	for _, c := range clients {
-		for range 8 {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					g, err := c.Acquire(ctx, request("deploy", ttl))
-					if err != nil {
-						if ctx.Err() == nil {
-							t.Errorf("Acquire = %v", err)
-						}
-						if g != nil {
-							g.Release(context.Background())
-						}
-						gaveUp.Add(1)
-						return
-					}
-					if inside.Add(1) != 1 {
-						t.Error("two holders at a time")
-					}
-					// The token is the id of the transaction that made the node.
-					if before := last.Swap(g.Token()); before >= g.Token() {
-						t.Errorf("token %d after %d: served out of order", g.Token(), before)
-					}
-					time.Sleep(mrand.N(2 * time.Millisecond))
-					inside.Add(-1)
-					if grants.Add(1) == enough {
-						cancel() // and all others give up
-					}
-					if err := g.Release(context.Background()); err != nil {
-						t.Errorf("Release = %v", err)
-					}
-				}
-			})
-		}
-	}
-	all.Wait()
-	// The servers count the watches that deletions set off. Each node is watched
-	// by its own client and by the waiter behind it.
-	n := int(grants.Load() + gaveUp.Load())
-	fired := s.count(t, "zk_sum_node_deleted_watch_count") + s.count(t, "zk_sum_node_changed_watch_count") + s.count(t, "zk_sum_node_children_watch_count")
-	t.Logf("%d grants, %d watches fired for %d nodes", grants.Load(), fired, n)
-	if grants.Load() < 50 {
-		t.Errorf("only %d grants", grants.Load())
-	}
-	if fired > 3*n { // a late grant is asked for again, with another node
-		t.Errorf("%d watches fired for %d nodes; want two each, or few more", fired, n)
-	}
-	if !eventually(patience, func() bool {
-		found, _, err := firstSession(clients[0]).conn.Exists(clients[0].wire.dir("deploy"))
-		return err == nil && !found
-	}) {
-		t.Errorf("left in the tree: %v", childrenOf(t, clients[0], "deploy"))
-	}
 }
 
 func firstSession(c *client) *session {

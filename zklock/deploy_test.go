@@ -6,7 +6,6 @@ package zklock
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -162,28 +161,6 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestForeignChildren: nodes that are no leases are nobody's business.
-func TestForeignChildren(t *testing.T) {
-	t.Parallel()
-	s := sharedServer(t)
-	d := openURL(t, s.url(), time.Minute)
-	name := "foreign/" + rand.Text() // what is left there nobody removes
-	release(t, take(t, d, request(name, time.Minute)))
-	conn := firstSession(d).conn
-	for _, child := range []string{"config", "lock", "zzz-0000000000", "_c_x-lease-0000000000"} {
-		if _, err := conn.Create(d.wire.dir(name)+"/"+child, nil, zk.FlagPersistent, d.wire.acl); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g := take(t, d, request(name, time.Minute))
-	w := wait(t, openURL(t, s.url(), time.Minute), request(name, time.Minute))
-	release(t, g)
-	release(t, w.granted(t))
-	if info, err := d.Inspect(t.Context(), name); err != nil || len(info.Holders)+len(info.Waiters) != 0 {
-		t.Errorf("Inspect = %+v, %v; want nobody", info, err)
-	}
-}
-
 // TestForeignNodes: a node under a name of ours that is not ephemeral keeps that lock from being granted for ever. Who asks
 // for it is told at once which node it is, and what to type; doctor tells as well.
 func TestForeignNodes(t *testing.T) {
@@ -218,35 +195,4 @@ func TestForeignNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	release(t, take(t, d, request(name, 20*time.Second)))
-}
-
-// TestOverflow: where the servers' numbers are about to run out, nobody gets a lock,
-// and is told what to do. Waiters are not left waiting.
-func TestOverflow(t *testing.T) {
-	t.Parallel()
-	s := startServer(t, quickSweep)
-	d := openURL(t, s.url(), time.Minute)
-	const name = "overflow"
-	for _, child := range []string{"_c_other-lock-2147483647", "_c_other-lock--2147483648"} {
-		g := take(t, d, request(name, time.Minute)) // so that the parent is not swept away
-		conn := firstSession(d).conn
-		p := d.wire.dir(name) + "/" + child
-		if _, err := conn.Create(p, nil, zk.FlagEphemeral, d.wire.acl); err != nil {
-			t.Fatal(err)
-		}
-		release(t, g)
-		for what, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
-			g, err := acquire(t.Context(), request(name, time.Minute))
-			if g != nil || !errors.Is(err, errOverflow) {
-				t.Errorf("%s beside %s = %v, %v; want it refused", what, child, g, err)
-			}
-		}
-		if n := childrenOf(t, d, name); len(n) != 1 {
-			t.Errorf("there are the nodes %q; want only the other's", n)
-		}
-		if err := conn.Delete(p, -1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	release(t, take(t, d, request(name, time.Minute)))
 }

@@ -39,14 +39,6 @@ func TestDial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := Open(t.Context(), s.url(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
-		t.Errorf("TryAcquire = %v; want ErrHeld", err)
-	}
 	before := dialled.Load()
 	s.restart(t)
 	if !eventually(patience, func() bool { return dialled.Load() > before }) {

@@ -5,7 +5,6 @@
 package zklock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -164,7 +163,8 @@ func sessionBytes(id int64) []byte {
 }
 
 // TestTwins: two requests for a lease were carried out, and the answers to both were
-// lost. The lower node is that of the lease, and the other one goes. None is taken that a deletion was sent for.
+// lost. The lower node is that of the lease, and the other one goes. None is taken that a deletion was sent for, nor
+// one of another session.
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
@@ -177,6 +177,16 @@ func TestTwins(t *testing.T) {
 		one, key := firstSession(d), d.wire.dir(name)+"/"+nodePrefix(req.Lease, kind{})
 		first, err := one.conn.Create(key, nil, zk.FlagEphemeralSequential, d.wire.acl)
 		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := firstSession(other).conn.Create(key, nil, zk.FlagEphemeralSequential, d.wire.acl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names, err := one.nodesOf(t.Context(), key); err != nil || len(names) != 1 || d.wire.dir(name)+"/"+names[0] != first {
+			t.Errorf("%s: the session has %q, %v; want %q, and not %q of another session", name, names, err, first, theirs)
+		}
+		if err := firstSession(other).conn.Delete(theirs, -1); err != nil {
 			t.Fatal(err)
 		}
 		going := name == "twins/going"
@@ -197,26 +207,5 @@ func TestTwins(t *testing.T) {
 		}
 		release(t, g)
 		release(t, take(t, other, request(name, ttl)))
-	}
-}
-
-// TestReleaseGoesOn: the servers cannot be told of a release, and nobody asks again. The
-// session lives on, so it is the client that does, until it is certain.
-func TestReleaseGoesOn(t *testing.T) {
-	t.Parallel()
-	s := sharedServer(t)
-	const name, ttl = "goes-on", time.Minute
-	link := drivertest.NewLink(t, s.Addr)
-	d, other := openThrough(t, link, options(ttl)).client, openURL(t, s.url(), ttl)
-	g := take(t, d, request(name, ttl))
-	link.Set(drivertest.BlackHole)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if err := g.Release(ctx); err == nil {
-		t.Error("Release = nil although nobody was told")
-	}
-	link.Set(drivertest.Healthy)
-	if !eventually(patience, func() bool { return len(childrenOf(t, other, name)) == 0 }) {
-		t.Errorf("left are the nodes %q", childrenOf(t, other, name))
 	}
 }

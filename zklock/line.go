@@ -34,15 +34,6 @@ func (k kind) marker() string {
 	return "-lock-"
 }
 
-// checkKind refuses a kind whose marker nodeName would not match.
-func checkKind(k kind) error {
-	const most = 999999999
-	if k.slots > most {
-		return fmt.Errorf("zklock: %d slots: use at most %d: %w", k.slots, most, errors.ErrUnsupported)
-	}
-	return nil
-}
-
 // child is one node in the queue of a name.
 type child struct {
 	name   string
@@ -58,7 +49,7 @@ func (c child) token(own int64) uint64 { return tokenOf(c.parent, c.seq, own) }
 // package zk's Lock. The server writes the number as %010d. The first use compiles the expression, because
 // programs that use other stores import this package, too.
 var nodeName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:(?:^|-)(lock-)|(__lock__|__WRIT__)|(-read-|__READ__|__rlock__)|-slots([1-9][0-9]{0,8})-)(-?[0-9]{9,10})$`)
+	return regexp.MustCompile(`(?:(?:^|-)(lock-)|(__lock__|__WRIT__)|(-read-|__READ__|__rlock__)|-slots([1-9][0-9]{0,18})-)(-?[0-9]{9,10})$`)
 })
 
 // parseChild reads the name of a node. ok is false if the node does not belong to a lock.

@@ -22,7 +22,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Kinds of requests, as the protocol numbers them.
@@ -144,101 +143,46 @@ func (e *eater) pass(in net.Conn) {
 // before the client knows. There is one node afterwards, and none after cancel.
 func TestLostAnswerToCreate(t *testing.T) {
 	t.Parallel()
+	const name, ttl = "lost-create", time.Minute
 	s := sharedServer(t)
 	e := startEater(t, s.Addr)
-	d, other := openURL(t, e.url(), time.Minute), openURL(t, s.url(), time.Minute)
-	for name, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){
-		"lost-create-try": d.TryAcquire, "lost-create-wait": d.Acquire,
-	} {
-		release(t, take(t, d, request(name, time.Minute))) // its parent is there
+	d, other := openURL(t, e.url(), ttl), openURL(t, s.url(), ttl)
+	release(t, take(t, d, request(name, ttl))) // its parent is there
+	e.eat(opCreate, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	g, err := d.Acquire(ctx, request(name, ttl))
+	cancel()
+	if err != nil {
+		t.Fatalf("Acquire = %v; want a grant", err)
+	}
+	if n := childrenOf(t, other, name); len(n) != 1 {
+		t.Errorf("there are the nodes %q; want one", n)
+	}
+	release(t, g)
+	// The same, but the caller leaves in between: sooner or later.
+	for i := range 12 {
+		acquire := d.TryAcquire
+		if i%2 == 0 {
+			acquire = d.Acquire
+		}
 		e.eat(opCreate, 0)
-		req := request(name, time.Minute)
-		var end func()
-		if name == "lost-create-try" { // it asks once; this is the wire's
-			ans, err := d.wire.Ask(t.Context(), req)
-			if err != nil && driver.FailureOf(err).Maybe {
-				req.Handle = ans.Handle
-				ans, err = d.wire.Ask(t.Context(), req)
-			}
-			if err != nil || !ans.Granted {
-				t.Fatalf("%s: %+v, %v; want a grant", name, ans, err)
-			}
-			end = func() {
-				ref := refOf(req)
-				ref.Handle = ans.Handle
-				if found, err := d.wire.End(t.Context(), ref, driver.End{}); err != nil || !found {
-					t.Errorf("%s: End = %t, %v", name, found, err)
-				}
-			}
-		} else {
-			g, err := acquire(t.Context(), req)
-			if err != nil {
-				t.Fatalf("%s: %v; want a grant", name, err)
-			}
-			end = func() { release(t, g) }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+		g, err := acquire(ctx, request(name, ttl))
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("%v; want the context's error, or ErrUncertain", err)
 		}
-		if n := childrenOf(t, other, name); len(n) != 1 {
-			t.Errorf("%s: there are the nodes %q; want one", name, n)
+		if g != nil {
+			release(t, g)
 		}
-		if _, err := other.TryAcquire(t.Context(), request(name, time.Minute)); !errors.Is(err, driver.ErrHeld) {
-			t.Errorf("%s: another gets %v; want ErrHeld", name, err)
-		}
-		end()
-
-		// The same, but the caller leaves in between: sooner or later.
-		for i := range 6 {
-			e.eat(opCreate, 0)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*2*time.Millisecond)
-			g, err := acquire(ctx, request(name, time.Minute))
-			cancel()
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUncertain) {
-				t.Errorf("%s: %v; want the context's error, or ErrUncertain", name, err)
-			}
-			if g != nil {
-				release(t, g)
-			}
-			e.eat(0, 0)
-			var n []string
-			if !eventually(patience, func() bool { n = childrenOf(t, other, name); return len(n) == 0 }) {
-				t.Fatalf("%s: there are the nodes %q after cancel; want none", name, n)
-			}
+		e.eat(0, 0)
+		var n []string
+		if !eventually(patience, func() bool { n = childrenOf(t, other, name); return len(n) == 0 }) {
+			t.Fatalf("there are the nodes %q after cancel; want none", n)
 		}
 	}
 	if e.eaten.Load() < 2 {
 		t.Errorf("%d answers were lost", e.eaten.Load())
-	}
-}
-
-// TestNamesake: after a create of unknown outcome only a node of the same session is
-// taken for the one that was made.
-func TestNamesake(t *testing.T) {
-	t.Parallel()
-	s := sharedServer(t)
-	e := startEater(t, s.Addr)
-	d, other := openURL(t, e.url(), time.Minute), openURL(t, s.url(), time.Minute)
-	req := request("namesake", time.Minute)
-	release(t, take(t, d, request(req.Name, time.Minute)))
-	conn := firstSession(other).conn
-	foreign, err := conn.Create(d.wire.dir(req.Name)+"/"+nodePrefix(req.Lease, kind{}), nil, zk.FlagEphemeralSequential, d.wire.acl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.eat(opCreate, 0)
-	w := wait(t, d, req)
-	if n := childrenOf(t, other, req.Name); len(n) != 2 {
-		t.Errorf("there are the nodes %q; want the other's and one of ours", n)
-	}
-	select {
-	case <-w.done:
-		t.Errorf("Acquire = %v, %v while another session has the lock", w.grant, w.err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	if err := conn.Delete(foreign, -1); err != nil {
-		t.Error(err)
-	}
-	release(t, w.granted(t))
-	if e.eaten.Load() != 1 {
-		t.Error("no answer was lost")
 	}
 }
 
@@ -303,56 +247,6 @@ func TestLostAnswerToDelete(t *testing.T) {
 	}
 }
 
-// TestExpiryWhileWaiting: the session of a waiter ends. It joins the queue again, at
-// the end, and never sleeps for ever.
-func TestExpiryWhileWaiting(t *testing.T) {
-	t.Parallel()
-	s := sharedServer(t)
-	e := startEater(t, s.Addr)
-	const name, ttl = "expired-waiter", 15 * time.Second
-	p := openURL(t, e.url(), ttl)
-	other := openURL(t, s.url(), 20*time.Second)
-	c := clientOf(t, other.wire, 20*time.Second)
-	held, err := c.TryAcquire(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := wait(t, p, request(name, ttl))
-	old := firstSession(p).sessionID()
-	all, _ := readLine(childrenOf(t, other, name), 0)
-	second := wait(t, openURL(t, s.url(), 60*time.Second), request(name, 60*time.Second))
-	// Not by silence: a waiter that hears nothing for a TTL is told so.
-	e.fresh.Store(true) // for one connection: others may break on a slow machine
-	ended := firstSession(p)
-	ended.sending().link.Close()
-	select {
-	case <-ended.dead:
-		e.fresh.Store(false)
-	case <-time.After(patience):
-		t.Fatal("the session of the waiter does not end")
-	}
-	if !eventually(patience, func() bool {
-		now, _ := readLine(childrenOf(t, other, name), 0)
-		return len(now) == 3 && now.index(all[1].name) < 0
-	}) {
-		t.Fatalf("the waiter does not join the queue again: its session is %x; there are %q, and were %v", firstSession(p).id, childrenOf(t, other, name), all)
-	}
-	if n := firstSession(p); n == nil || n.sessionID() == old {
-		t.Error("the session is the old one")
-	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	g := second.granted(t)
-	select {
-	case <-first.done:
-		t.Error("the waiter has kept its place although its node was gone")
-	default:
-	}
-	release(t, g)
-	release(t, first.granted(t))
-}
-
 // TestManyRenewals: however many leases a client has, one request renews them.
 func TestManyRenewals(t *testing.T) {
 	t.Parallel()
@@ -361,28 +255,15 @@ func TestManyRenewals(t *testing.T) {
 	const ttl = time.Minute
 	d := openURL(t, e.url(), ttl)
 	grants := make([]*lease, 200)
-	var all sync.WaitGroup
 	for i := range grants {
-		all.Go(func() {
-			req := request("many/"+strconv.Itoa(i), ttl)
-			g, err := d.TryAcquire(t.Context(), req)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			grants[i] = d.lease(g, req)
-		})
+		grants[i] = take(t, d, request("many/"+strconv.Itoa(i), ttl))
 	}
-	all.Wait()
-	if t.Failed() {
-		return
-	}
-	other := openURL(t, s.url(), 20*time.Second)
 	victim := grants[7]
-	if err := firstSession(other).conn.Delete(victim.n.path(), -1); err != nil {
+	if err := firstSession(openURL(t, s.url(), ttl)).conn.Delete(victim.n.path(), -1); err != nil {
 		t.Fatal(err)
 	}
 	before := e.count(opMulti)
+	var all sync.WaitGroup
 	for _, g := range grants {
 		all.Go(func() {
 			_, err := g.Renew(t.Context(), ttl)
@@ -394,11 +275,6 @@ func TestManyRenewals(t *testing.T) {
 	all.Wait()
 	if n := e.count(opMulti) - before; n > int32(len(grants)/4) {
 		t.Errorf("%d requests for %d renewals", n, len(grants))
-	}
-	for _, g := range grants {
-		if g != victim {
-			release(t, g)
-		}
 	}
 }
 
@@ -438,25 +314,6 @@ func TestWatchesDoNotAddUp(t *testing.T) {
 	release(t, g)
 }
 
-// TestTooManySlots: nodes whose names cannot be read are not made, as nobody would
-// count them, nor delete them.
-func TestTooManySlots(t *testing.T) {
-	t.Parallel()
-	d := openURL(t, sharedServer(t).url(), time.Minute)
-	req := request("slots", time.Minute)
-	req.Slots = 1_000_000_000
-	for name, ask := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
-		if g, err := ask(t.Context(), req); g != nil || !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("%s = %v, %v; want that it is refused", name, g, err)
-		}
-	}
-	if left := childrenOf(t, d, "slots"); len(left) > 0 {
-		t.Errorf("left in the store: %v", left)
-	}
-	req.Slots--
-	release(t, take(t, d, req))
-}
-
 // TestBreakBeforeTheRelease: whose request to delete had no answer finds the node gone.
 // That was the request, unless somebody has broken the lease before.
 func TestBreakBeforeTheRelease(t *testing.T) {
@@ -488,8 +345,6 @@ func TestWatchedAgain(t *testing.T) {
 	t.Parallel()
 	d := openURL(t, sharedServer(t).url(), time.Minute)
 	g := take(t, d, request("watched-again", time.Minute))
-	lost := make(chan error, 1)
-	g.OnLost(func(err error) { lost <- err })
 	path := g.n.path()
 	if !eventually(patience, func() bool { return get(g.n.s, &g.n.link) != nil }) {
 		t.Fatal("the node is not watched")
@@ -498,6 +353,14 @@ func TestWatchedAgain(t *testing.T) {
 	if err := g.n.s.conn.Delete(path, -1); err != nil {
 		t.Fatal(err)
 	}
+	hearsLoss(t, g)
+}
+
+// hearsLoss waits until the holder hears that its lease has ended.
+func hearsLoss(t *testing.T, g *lease) {
+	t.Helper()
+	lost := make(chan error, 1)
+	g.OnLost(func(err error) { lost <- err })
 	select {
 	case <-lost:
 	case <-time.After(patience):
@@ -523,16 +386,11 @@ func TestLostAnswerToWatch(t *testing.T) {
 	if !eventually(patience, func() bool { return e.eaten.Load() == 1 }) {
 		t.Fatal("the node is not watched")
 	}
-	lost := make(chan error, 1)
-	held.OnLost(func(err error) { lost <- err })
-	if err := firstSession(other).conn.Delete(d.lease(held, req).n.path(), -1); err != nil {
+	g := d.lease(held, req)
+	if err := firstSession(other).conn.Delete(g.n.path(), -1); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-lost:
-	case <-time.After(patience):
-		t.Error("the holder does not hear that its node is gone")
-	}
+	hearsLoss(t, g)
 }
 
 // TestFailedWatchIsForgotten: a session keeps no watch that could not be set on the node of a lease that has ended. It

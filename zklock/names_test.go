@@ -3,9 +3,14 @@
 package zklock
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -81,11 +86,35 @@ func TestParseChild(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "x", "lock", "lock-", "padlock-0000000001", "_c_x-lease-0000000001", "_c_x-slots0-0000000001",
-		"_c_x-lock-1", "_c_x-lock-0000000001x", "_c_x-slots9999999999-0000000001"} {
+		"_c_x-lock-1", "_c_x-lock-0000000001x", "_c_x-slots10000000000000000000-0000000001"} {
 		if c, ok := parseChild(name); ok {
 			t.Errorf("%s is read as %+v; want nothing", name, c)
 		}
 	}
+}
+
+// TestOverflow: nobody gets a lock whose numbers are about to run out.
+func TestOverflow(t *testing.T) {
+	for last, refused := range map[string]bool{"2146435071": false, "2146435072": true, "2147483647": true, "-2147483648": true} {
+		if l, err := readLine([]string{"_c_a-lock-0000000007", "_c_b-lock-" + last}, 1); errors.Is(err, errOverflow) != refused {
+			t.Errorf("readLine of node number %s = %v, %v; want it refused: %t", last, l, err, refused)
+		}
+	}
+}
+
+// TestReadsAtATime: a list of many names takes the time of a few trips, not of some for each name.
+func TestReadsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, calls := time.Now(), new(atomic.Int32)
+		err := each(t.Context(), 2*maxReads, func(context.Context, int) error {
+			calls.Add(1)
+			time.Sleep(time.Second)
+			return nil
+		})
+		if took := time.Since(began); err != nil || calls.Load() != 2*maxReads || took != 2*time.Second {
+			t.Errorf("each = %v after %d calls and %v; want %d in 2s", err, calls.Load(), took, 2*maxReads)
+		}
+	})
 }
 
 // TestLine compares who holds and who is watched with what the kinds mean.

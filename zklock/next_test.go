@@ -158,13 +158,7 @@ func TestNextIsThere(t *testing.T) {
 		case i%2 == 0 || next.n != nil && next.n.name != l[1].name: // nil: the lease is lost already
 			t.Fatalf("the waiter has the name with %+v; the queue is %v", next.n, now)
 		default:
-			lost := make(chan error, 1)
-			next.OnLost(func(err error) { lost <- err })
-			select {
-			case <-lost:
-			case <-time.After(patience):
-				t.Fatal("a lease whose node was deleted is not lost")
-			}
+			hearsLoss(t, next)
 		}
 	}
 }

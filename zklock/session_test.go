@@ -123,48 +123,21 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestRefusedTTL: what the servers' sessions cannot give is refused, with what they
-// can.
+// TestRefusedTTL: a TTL that the servers' sessions cannot give is refused. A store that only looks needs none.
 func TestRefusedTTL(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "maxSessionTimeout=40000")
-	_, err := Open(t.Context(), s.url(), options(time.Minute))
-	if !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := Open(t.Context(), s.url(), options(time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Open with a TTL of 1m = %v; want it refused", err)
 	}
-	looks, err := NewStore(t.Context(), s.url(), options(time.Minute))
-	if err != nil {
-		t.Fatalf("NewStore with a TTL of 1m, to look = %v", err)
-	}
-	defer looks.Close()
+	looks := openURL(t, s.url(), time.Minute)
 	if _, err := looks.List(t.Context(), ""); err != nil {
 		t.Errorf("List = %v", err)
 	}
-	locks, err := Open(t.Context(), s.url(), options(30*time.Second))
-	if err != nil {
-		t.Fatalf("Open with a TTL of 30s = %v", err)
-	}
-	defer locks.Close()
-	if _, err := locks.TryAcquire(t.Context(), "deploy", pawl.TTL(time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("TryAcquire with a TTL of 1m = %v; want it refused", err)
-	}
-	if _, err := locks.Acquire(t.Context(), "deploy", pawl.TTL(time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := looks.Acquire(t.Context(), request("deploy", time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Acquire with a TTL of 1m = %v; want it refused", err)
 	}
-	const ttl = 15 * time.Second
-	l, err := locks.TryAcquire(t.Context(), "deploy", pawl.TTL(ttl))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Extend(t.Context(), 2*ttl); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("Extend to more than the session gives = %v; want it refused", err)
-	}
-	if err := l.Extend(t.Context(), ttl); err != nil || l.State() != pawl.StateHeld {
-		t.Errorf("after that Extend = %v, and the lease is %v; want it held", err, l.State())
-	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
+	release(t, take(t, looks, request("deploy", 30*time.Second)))
 }
 
 // TestManyTTLs: a client has a session for each TTL, but not any number of them.
@@ -253,16 +226,25 @@ func TestTrustFromSending(t *testing.T) {
 	release(t, g)
 }
 
+// offline returns a store whose attempts to connect fail. It counts them.
+func offline(t *testing.T, dials *atomic.Int32) *store {
+	p := &place{addrs: []string{"127.0.0.1:1"}}
+	p.opts.Dial = func(context.Context, string, string) (net.Conn, error) {
+		dials.Add(1)
+		return nil, io.EOF
+	}
+	s, err := newStore(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // TestCloseBesideAnEnd: a session may end in the instant of Close, as a server says so.
 // Close waits for its connection even if all else that the session does is over by then.
 func TestCloseBesideAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &place{addrs: []string{"127.0.0.1:1"}}
-		p.opts.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
-		s, err := newStore(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := offline(t, new(atomic.Int32))
 		n, err := s.sessionFor(purpose{ttl: s.ttl})
 		if err != nil {
 			t.Fatal(err)
@@ -290,16 +272,8 @@ func TestCloseBesideAnEnd(t *testing.T) {
 // connect, and not at once with one of before.
 func TestAwayAtThePaceOfConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &place{addrs: []string{"127.0.0.1:1"}}
 		var dials atomic.Int32
-		p.opts.Dial = func(context.Context, string, string) (net.Conn, error) {
-			dials.Add(1)
-			return nil, io.EOF
-		}
-		s, err := newStore(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := offline(t, &dials)
 		defer s.Close()
 		for range 10 {
 			before := dials.Load()
