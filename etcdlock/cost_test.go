@@ -162,3 +162,24 @@ func TestBrokenLeavesNoSpare(t *testing.T) {
 	}
 	release(t, next)
 }
+
+// TestReadTogether: a read of several keys answers for each of them.
+func TestReadTogether(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, startServer(t).url())
+	var all []string
+	for _, name := range []string{"a", "b", "c"} {
+		all = append(all, take(t, s, request(name)).key)
+	}
+	if _, err := s.client.Delete(t.Context(), all[1]); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range s.readAll(t.Context(), all) {
+		switch {
+		case r.Err != nil || r.Answer.term == 0 || (r.Answer.own == nil) != (i == 1):
+			t.Errorf("key %d: %+v, %v; want that it is there: %t", i, r.Answer, r.Err, i != 1)
+		case i != 1 && string(r.Answer.own.Key) != all[i]:
+			t.Errorf("key %d is %s; want %s", i, r.Answer.own.Key, all[i])
+		}
+	}
+}

@@ -16,7 +16,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -74,52 +73,24 @@ func fill(t *testing.T) int32 {
 func TestFullServerKeepsLeases(t *testing.T) {
 	t.Parallel()
 	m := startServer(t, "--quota-backend-bytes", "4000000")
-	const ttl = 12 * time.Second
-	a, b := openClient(t, m.url(), ttl), openClient(t, m.url(), ttl)
-	held, err := a.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := make(chan *pawl.Lease, 1)
-	go func() {
-		l, err := b.Acquire(t.Context(), "deploy")
-		if err != nil {
-			t.Errorf("Acquire = %v", err)
-		}
-		next <- l
-	}()
-	if !eventually(patience, func() bool {
-		info, err := a.Inspect(t.Context(), "deploy")
-		return err == nil && len(info.Waiters) == 1
-	}) {
-		t.Fatal("the waiter does not come into the queue")
-	}
-	s := openStore(t, m.url())
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	held := take(t, a, request("deploy"))
+	w := wait(t, b, request("deploy"))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	var err error
 	for i := 0; err == nil; i++ {
-		_, err = s.client.Put(ctx, fmt.Sprint("ballast", i), strings.Repeat("x", 500000))
+		_, err = a.client.Put(ctx, fmt.Sprint("ballast", i), strings.Repeat("x", 500000))
 	}
 	if !errors.Is(err, rpctypes.ErrNoSpace) {
 		t.Fatalf("Put = %v; want that there is no space", err)
 	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
+	release(t, held)
+	next := w.granted(patience)
+	for range 2 { // the first one also tries to write the time of the grant
+		if _, err := next.Renew(t.Context(), time.Minute); err != nil {
+			t.Errorf("Renew of the waiter's lease = %v", err)
+		}
 	}
-	var l *pawl.Lease
-	select {
-	case l = <-next:
-	case <-time.After(patience):
-		t.Fatal("the waiter does not get what was released")
-	}
-	if l == nil {
-		return
-	}
-	time.Sleep(ttl * 3 / 2)
-	if err := l.Err(); err != nil {
-		t.Errorf("the lease of the waiter: %v", err)
-	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
+	release(t, next)
 }

@@ -5,6 +5,7 @@ package etcdlock
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
@@ -49,6 +50,15 @@ func FuzzKeys(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestFractionsOfSeconds: etcd counts in seconds. It must not give less than was asked for.
+func TestFractionsOfSeconds(t *testing.T) {
+	for ttl, want := range map[time.Duration]int64{1: 1, time.Second: 1, 1900 * time.Millisecond: 2, time.Minute: 60, time.Minute + 1: 61} {
+		if got := seconds(ttl); got != want {
+			t.Errorf("a TTL of %v is %d seconds; want %d", ttl, got, want)
+		}
+	}
 }
 
 func TestForeignKeysAreIgnored(t *testing.T) {

@@ -90,52 +90,6 @@ func TestEatenReplyOfJoin(t *testing.T) {
 	nothingLeft(t, b)
 }
 
-// TestEatenReplyOfRejoin: a waiter that has lost its place goes to the end of the
-// queue, and if the answer to that is lost it finds itself there: one key. After it
-// is cancelled there is none.
-func TestEatenReplyOfRejoin(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	b := openStore(t, m.url())
-	held := take(t, b, request("deploy"))
-	for _, cancelled := range []bool{true, false} {
-		// Its join and its first look; then another look, which finds nothing; then
-		// the second join.
-		a := eating(t, m, 4)
-		req := requestFor("deploy", 6*time.Second) // it finds out with a keepalive
-		w := wait(t, a, req)
-		first := keysOf(t, b, req)[0]
-		if _, err := b.client.Revoke(t.Context(), clientv3.LeaseID(first.Lease)); err != nil {
-			t.Fatal(err)
-		}
-		again := func() bool {
-			own := keysOf(t, b, req)
-			return len(own) == 1 && own[0].CreateRevision > first.CreateRevision
-		}
-		if !eventually(patience, again) {
-			t.Fatal("the waiter does not join the queue again")
-		}
-		if n := len(keys(t, b, "pawl/lock/")); n != 2 || !w.waits() {
-			t.Errorf("%d keys, waits: %v; want the holder's and the waiter's", n, w.waits())
-		}
-		if cancelled {
-			w.cancel()
-			<-w.done
-			if !errors.Is(w.err, context.Canceled) {
-				t.Errorf("Acquire = %v; want the context's error", w.err)
-			}
-			var n int
-			if !eventually(patience, func() bool { n = len(keys(t, b, "pawl/lock/")); return n == 1 }) {
-				t.Errorf("%d keys; want the holder's", n)
-			}
-			continue
-		}
-		release(t, held)
-		release(t, w.granted(patience))
-	}
-	nothingLeft(t, b)
-}
-
 // TestLateCreate: the transaction that creates the keys is carried out after the
 // attempt was given up and undone. It must have no effect. The late one is sent as
 // it was built, when the undo has been answered.
@@ -183,6 +137,7 @@ func TestLateUndo(t *testing.T) {
 type heldBack struct {
 	pb.KVClient
 	hold bool // the next one
+	done bool // it is carried out at once too, and has no answer
 	late func() (*pb.TxnResponse, error)
 }
 
@@ -191,6 +146,9 @@ func (k *heldBack) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.Call
 		k.hold, k.late = false, func() (*pb.TxnResponse, error) {
 			resp, err := k.KVClient.Txn(context.Background(), in, opts...)
 			return resp, clientv3.ContextError(context.Background(), err)
+		}
+		if k.done {
+			_, _ = k.late()
 		}
 		return nil, errors.New("no answer")
 	}
@@ -219,33 +177,34 @@ func TestLateRejoin(t *testing.T) {
 	nothingLeft(t, s)
 }
 
-// TestLateRewrite: the transaction by which Renew binds the key to another etcd lease is carried out late, after renewals
-// that the client trusts. If it had an effect the key would go with an etcd lease that nobody keeps alive.
+// TestLateRewrite: the transaction by which Renew binds the key to another etcd lease has no answer, and is carried out
+// at once or not, and late, after renewals that the client trusts. If it had an effect then, the key would go with an
+// etcd lease that nobody keeps alive. Each renewal has the TTL that it asks for.
 func TestLateRewrite(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, startServer(t).url())
-	for _, next := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute} {
+	server := kvOf(s)
+	for i, next := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 30 * time.Second, time.Minute, 2 * time.Minute} {
 		req := requestFor("deploy", 30*time.Second)
 		g := take(t, s, req)
-		kv := &heldBack{KVClient: kvOf(s), hold: true}
+		kv := &heldBack{KVClient: server, hold: true, done: i >= 3}
 		through(s, kv)
 		if since, err := g.Renew(t.Context(), time.Minute); err == nil || kv.late == nil {
 			t.Fatalf("Renew = %v, %v; want no answer", since, err)
 		}
-		for range 2 {
-			if _, err := g.Renew(t.Context(), next); err != nil {
-				t.Fatalf("Renew for %v = %v", next, err)
+		renew := func() {
+			t.Helper()
+			_, err := g.Renew(t.Context(), next)
+			if b := keysOf(t, s, req)[0]; err != nil || g.backing.time() < next || b.Lease != int64(g.backing.id) {
+				t.Errorf("Renew for %v = %v, and the key is bound to %x; want an etcd lease as long: %+v", next, err, b.Lease, g.backing)
 			}
 		}
+		renew()
+		renew()
 		if resp, err := kv.late(); err != nil || resp.Succeeded {
 			t.Errorf("the late write: %v, %v; want it without effect", resp, err)
 		}
-		if _, err := g.Renew(t.Context(), next); err != nil {
-			t.Errorf("Renew for %v after the late write = %v", next, err)
-		}
-		if b := keysOf(t, s, req)[0]; g.backing.time() < next || b.Lease != int64(g.backing.id) {
-			t.Errorf("the key is bound to %x; want an etcd lease of %v: %+v", b.Lease, next, g.backing)
-		}
+		renew()
 		release(t, g)
 	}
 	nothingLeft(t, s)

@@ -5,11 +5,8 @@
 package etcdlock
 
 import (
-	"bufio"
 	"errors"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,34 +88,6 @@ func otherSession(t *testing.T, m *member) *concurrency.Session {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
-}
-
-// TestEtcdctlLock: so does the lock of the command of etcd. If it is killed, ours waits until
-// its etcd lease has ended.
-func TestEtcdctlLock(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	s := openStore(t, m.url()+"?pattern=locks/*")
-	cmd := exec.Command("etcdctl", "--endpoints", m.Addr, "lock", "--ttl", "3", "locks/deploy")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	if line, err := bufio.NewReader(out).ReadString('\n'); !strings.HasPrefix(line, "locks/deploy/") {
-		t.Fatalf("etcdctl lock says %q, %v", line, err)
-	}
-	w := wait(t, s, request("deploy"))
-	if !w.waits() {
-		t.Error("we got the lock while the other had it")
-	}
-	cmd.Process.Kill()
-	release(t, w.granted(patience))
 }
 
 // TestPatternIsForOneKind: what the other library cannot heed, or keys cannot say, is refused.

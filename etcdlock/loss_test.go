@@ -14,7 +14,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
@@ -135,58 +134,28 @@ func TestCompaction(t *testing.T) {
 	release(t, g)
 }
 
-// TestTokensGrow across compaction and restarts of the server.
-func TestTokensGrow(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	s := openStore(t, m.url())
-	last := uint64(0)
-	for i := range 3 {
-		for range 3 {
-			g := take(t, s, request("deploy"))
-			if g.Token() <= last {
-				t.Errorf("token %d after %d", g.Token(), last)
-			}
-			last = g.Token()
-			release(t, g)
-		}
-		m.ctl("compact", fmt.Sprint(last>>tokenBits))
-		if i < 2 {
-			m.restart()
-		}
-	}
-}
-
 // TestAcquiredTime: when a waiter got the name is known after its first renewal.
 func TestAcquiredTime(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	const ttl = 6 * time.Second
-	a, b := openClient(t, m.url(), ttl), openClient(t, m.url(), ttl)
-	held, err := a.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	held := take(t, a, request("deploy"))
+	w := wait(t, b, request("deploy"))
+	before := time.Now().Truncate(time.Microsecond)
+	release(t, held)
+	g := w.granted(patience)
+	after := time.Now()
+	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+		t.Errorf("Renew = %v", err)
 	}
-	began := time.Now()
-	time.AfterFunc(2*time.Second, func() { held.Release(t.Context()) })
-	l, err := b.Acquire(t.Context(), "deploy", pawl.Why("test"))
-	if err != nil {
-		t.Fatal(err)
+	var info *driver.Info
+	if !eventually(patience, func() (known bool) {
+		info, _ = a.Inspect(t.Context(), "deploy")
+		return info != nil && len(info.Holders) == 1 && !info.Holders[0].Acquired.Before(before)
+	}) || info.Holders[0].Acquired.After(after) || info.Holders[0].Expires.IsZero() {
+		t.Errorf("Inspect = %+v; want it held since a time from %v to %v", info, before, after)
 	}
-	got := time.Now()
-	defer l.Release(t.Context())
-	near := func() bool {
-		info, err := a.Inspect(t.Context(), "deploy")
-		if err != nil || len(info.Holders) != 1 {
-			return false
-		}
-		h := info.Holders[0]
-		return !h.Acquired.IsZero() && h.Acquired.After(began.Add(time.Second)) && h.Acquired.Before(got.Add(time.Second)) && !h.Expires.IsZero() && h.Why == "test"
-	}
-	if !eventually(patience, near) {
-		info, err := a.Inspect(t.Context(), "deploy")
-		t.Errorf("Inspect = %+v, %v; want it held since %v", info, err, got)
-	}
+	release(t, g)
 }
 
 // releasing is a client's Watcher that lets something happen just before a watch is
@@ -265,29 +234,6 @@ func TestForeignKeysHideNobody(t *testing.T) {
 		}
 	}
 	release(t, got)
-}
-
-// TestRejoinWithoutLease: the etcd lease of a waiter that rejoins ends before it has
-// joined. It must begin anew, not ask for ever.
-func TestRejoinWithoutLease(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	s := openStore(t, m.url())
-	req := request("deploy")
-	req.Queue = true
-	l, err := s.newLease(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.client.Revoke(t.Context(), l.named); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	req.Handle = l
-	if ans, err := s.Ask(ctx, req); err != nil || !ans.Granted || ans.Handle == l {
-		t.Errorf("Ask = %+v, %v; want it granted with another etcd lease", ans, err)
-	}
 }
 
 // TestDeadConnection: a connection that loses everything and never ends, as behind

@@ -50,8 +50,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestShortTTL: etcd gives more time than was asked for. It is not trusted, and a
-// live holder renews in time all the same.
+// TestShortTTL: etcd gives more time than was asked for. It is not trusted.
 func TestShortTTL(t *testing.T) {
 	t.Parallel()
 	m := startServer(t, "--heartbeat-interval", "200", "--election-timeout", "2000") // 3 s at least
@@ -76,15 +75,6 @@ func TestShortTTL(t *testing.T) {
 		t.Error("two trusted holders")
 	}
 	next.Release(t.Context())
-	renewed, err := a.Acquire(t.Context(), "renewed", pawl.TTL(6*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(7 * time.Second)
-	if err := renewed.Err(); err != nil {
-		t.Errorf("a lease that is renewed: %v", err)
-	}
-	renewed.Release(t.Context())
 	fixed.Release(t.Context())
 	nothingLeft(t, openStore(t, m.url()))
 }
@@ -115,20 +105,6 @@ func TestCloseLeavesNoLease(t *testing.T) {
 	}
 	if n := leases(); n != 0 {
 		t.Errorf("%d etcd leases are left", n)
-	}
-}
-
-// TestFractionsOfSeconds: etcd counts in seconds. It must not give less than was asked for.
-func TestFractionsOfSeconds(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	a, b := openStore(t, m.url()), openStore(t, m.url())
-	const ttl = 1900 * time.Millisecond
-	g := take(t, a, requestFor("deploy", ttl))
-	next := wait(t, b, request("deploy"))
-	release(t, next.granted(patience))
-	if d := next.at.Sub(g.Since()); d < ttl {
-		t.Errorf("the next holder began %v after a lease of %v", d, ttl)
 	}
 }
 

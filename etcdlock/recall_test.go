@@ -110,48 +110,35 @@ func TestKeepIdleBeforeTheWatch(t *testing.T) {
 	}
 }
 
-// TestKeepIdleAsk: to ask changes nothing of a lease: it ends when it should, is renewed, also with a longer TTL,
-// and can be broken.
+// TestKeepIdleAsk: to ask changes nothing of a lease: it is renewed, also with a longer TTL, and its mark ends with it.
 func TestKeepIdleAsk(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	a, b := openStore(t, m.url()), openStore(t, m.url())
-	for what, end := range map[string]func(e *ear, req *driver.Request) error{
-		"released": func(e *ear, _ *driver.Request) error { return e.Release(t.Context()) },
-		"broken":   func(_ *ear, req *driver.Request) error { return b.Break(t.Context(), req.Name, req.Lease, nil, "test") },
-		"revoked": func(e *ear, _ *driver.Request) error {
-			_, err := b.client.Revoke(t.Context(), e.backing.id)
-			return err
-		},
-	} {
-		req := keepRequest(what)
-		e := keep(t, a, req)
-		was := keysOf(t, b, req)[0]
-		if !refusedBy(t, b, what) {
-			t.Error("the lease does not look as if it could be kept")
-		}
-		e.hears(t)
-		is := keysOf(t, b, req)[0]
-		if string(is.Value) != string(was.Value) || is.Lease != was.Lease || is.ModRevision != was.ModRevision {
-			t.Errorf("an ask has made %+v of %+v", is, was)
-		}
-		if mark, err := b.client.Get(t.Context(), e.backing.mark); err != nil || len(mark.Kvs) != 1 || mark.Kvs[0].Lease != int64(e.backing.id) {
-			t.Errorf("the mark is bound to %+v, %v; want etcd lease %x", mark, err, int64(e.backing.id))
-		}
-		for _, ttl := range []time.Duration{time.Minute, 2 * time.Minute} {
-			e.forget()
-			refusedBy(t, b, what)
-			e.hears(t)
-			if _, err := e.Renew(t.Context(), ttl); err != nil {
-				t.Errorf("Renew = %v", err)
-			}
-		}
-		if err := end(e, req); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-		_ = e.Release(t.Context()) // takes the news away
-		nothingLeft(t, b)
+	req := keepRequest("deploy")
+	e := keep(t, a, req)
+	was := keysOf(t, b, req)[0]
+	if !refusedBy(t, b, req.Name) {
+		t.Error("the lease does not look as if it could be kept")
 	}
+	e.hears(t)
+	is := keysOf(t, b, req)[0]
+	if string(is.Value) != string(was.Value) || is.Lease != was.Lease || is.ModRevision != was.ModRevision {
+		t.Errorf("an ask has made %+v of %+v", is, was)
+	}
+	if mark, err := b.client.Get(t.Context(), e.backing.mark); err != nil || len(mark.Kvs) != 1 || mark.Kvs[0].Lease != int64(e.backing.id) {
+		t.Errorf("the mark is bound to %+v, %v; want etcd lease %x", mark, err, int64(e.backing.id))
+	}
+	for _, ttl := range []time.Duration{time.Minute, 2 * time.Minute} {
+		e.forget()
+		refusedBy(t, b, req.Name)
+		e.hears(t)
+		if _, err := e.Renew(t.Context(), ttl); err != nil {
+			t.Errorf("Renew = %v", err)
+		}
+	}
+	release(t, e)
+	nothingLeft(t, b)
 }
 
 // TestKeepIdleLateAsk: an ask that arrives when the lease has ended makes no key, and does not ask for the next

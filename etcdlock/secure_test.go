@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
@@ -88,46 +89,21 @@ func TestServerName(t *testing.T) {
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	for _, args := range [][]string{
-		{"user", "add", "root:top"}, {"user", "grant-role", "root", "root"},
-		{"user", "add", "me:secret"}, {"role", "add", "locks"}, {"role", "grant-permission", "locks", "readwrite", "--prefix", "pawl/"},
-		{"user", "grant-role", "me", "locks"}, {"user", "add", "stranger:secret"}, {"auth", "enable"},
-	} {
-		m.ctl(args...)
+	m.withUsers()
+	a, b := openStore(t, "etcd://me:secret@"+m.Addr), openStore(t, "etcd://me:secret@"+m.Addr)
+	held := take(t, a, request("deploy"))
+	w := wait(t, b, request("deploy"))
+	if _, err := held.Renew(t.Context(), time.Minute); err != nil {
+		t.Errorf("Renew = %v", err)
 	}
-	c := openClient(t, "etcd://me:secret@"+m.Addr, 5*time.Second)
-	other := openClient(t, "etcd://me:secret@"+m.Addr, 5*time.Second)
-	l, err := c.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
+	release(t, held)
+	next := w.granted(patience)
+	info, err := a.Inspect(t.Context(), "deploy")
+	if err != nil || len(info.Holders) != 1 {
+		t.Errorf("Inspect = %v, %v", info, err)
 	}
-	next := make(chan *pawl.Lease, 1)
-	go func() {
-		l, err := other.Acquire(t.Context(), "deploy")
-		if err != nil {
-			t.Errorf("Acquire = %v", err)
-		}
-		next <- l
-	}()
-	time.Sleep(6 * time.Second)
-	if err := l.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
-	select {
-	case l := <-next:
-		if l == nil {
-			t.FailNow()
-		}
-		info, err := c.Inspect(t.Context(), "deploy")
-		if err != nil || len(info.Holders) != 1 {
-			t.Errorf("Inspect = %v, %v", info, err)
-		}
-		if err := c.Break(t.Context(), "deploy", l.ID(), "test"); err != nil {
-			t.Errorf("Break = %v", err)
-		}
-		l.Release(t.Context())
-	case <-time.After(patience):
-		t.Fatal("the waiter does not get it")
+	if err := a.Break(t.Context(), "deploy", next.ID(), &driver.Holder{}, "test"); err != nil {
+		t.Errorf("Break = %v", err)
 	}
 	for url, want := range map[string]string{
 		"etcd://" + m.Addr:                        "wants a user",

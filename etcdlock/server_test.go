@@ -7,8 +7,12 @@ package etcdlock
 import (
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,4 +76,41 @@ func (m *member) ctl(args ...string) string {
 		m.t.Fatal(err)
 	}
 	return out
+}
+
+// metric returns a counter of the server.
+func (m *member) metric(name string) float64 {
+	m.t.Helper()
+	resp, err := http.Get("http://" + m.Addr + "/metrics")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(all)) {
+		if text, ok := strings.CutPrefix(line, name+" "); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			return n
+		}
+	}
+	m.t.Fatalf("the server has no metric %s", name)
+	return 0
+}
+
+// withUsers adds the user me, with the password secret and the least rights, and makes the server demand users.
+func (m *member) withUsers() {
+	m.t.Helper()
+	for _, args := range [][]string{
+		{"user", "add", "root:top"}, {"user", "grant-role", "root", "root"},
+		{"user", "add", "me:secret"}, {"role", "add", "locks"}, {"role", "grant-permission", "locks", "readwrite", "--prefix", "pawl/"},
+		{"user", "grant-role", "me", "locks"}, {"user", "add", "stranger:secret"}, {"auth", "enable"},
+	} {
+		m.ctl(args...)
+	}
 }

@@ -43,13 +43,7 @@ func startJWT(t *testing.T) *member {
 	}
 	m := startServer(t, "--bcrypt-cost", "4", "--auth-token",
 		"jwt,sign-method=RS256,ttl=2s,pub-key="+filepath.Join(dir, "public")+",priv-key="+filepath.Join(dir, "private"))
-	for _, args := range [][]string{
-		{"user", "add", "root:top"}, {"user", "grant-role", "root", "root"},
-		{"user", "add", "me:secret"}, {"role", "add", "locks"}, {"role", "grant-permission", "locks", "readwrite", "--prefix", "pawl/"},
-		{"user", "grant-role", "me", "locks"}, {"auth", "enable"},
-	} {
-		m.ctl(args...)
-	}
+	m.withUsers()
 	return m
 }
 
