@@ -5,30 +5,15 @@
 package etcdlock
 
 import (
-	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-// between lets something happen before a transaction.
-type between struct {
-	pb.KVClient
-	before func()
-}
-
-func (k *between) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
-	if f := k.before; f != nil {
-		k.before = nil
-		f()
-	}
-	return k.KVClient.Txn(ctx, in, opts...)
-}
 
 // TestRenewalByIDBesideExtend: the key is bound to another etcd lease while somebody who knows the id of the lease keeps
 // the one before alive. That is no renewal.
@@ -38,10 +23,14 @@ func TestRenewalByIDBesideExtend(t *testing.T) {
 	a, b := openStore(t, m.url()), openStore(t, m.url())
 	req := request("deploy")
 	g := take(t, a, req)
-	through(b, &between{KVClient: kvOf(b), before: func() {
+	extend := sync.OnceFunc(func() {
 		if _, err := g.Renew(t.Context(), 2*time.Minute); err != nil {
 			t.Error(err)
 		}
+	})
+	through(b, &txns{kvOf(b), func(_ *pb.TxnRequest, send func() (*pb.TxnResponse, error)) (*pb.TxnResponse, error) {
+		extend()
+		return send()
 	}})
 	byID := driver.Ref{Name: req.Name, Lease: req.Lease}
 	if r, err := b.Renew(t.Context(), byID, time.Minute); err == nil || errors.Is(err, driver.ErrLost) {

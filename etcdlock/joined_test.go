@@ -5,27 +5,14 @@
 package etcdlock
 
 import (
-	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-// blind is a client that gets no answer to a transaction that reads only.
-type blind struct{ pb.KVClient }
-
-func (k blind) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
-	for _, op := range in.Success {
-		if op.GetRequestPut() != nil {
-			return k.KVClient.Txn(ctx, in, opts...)
-		}
-	}
-	return nil, errors.New("no answer")
-}
 
 // TestJoinedBlindly: a request comes into the queue, and a look would fail. It does not look by itself: its participant has
 // to know that it is in the queue, and takes it back if it gives up.
@@ -39,7 +26,12 @@ func TestJoinedBlindly(t *testing.T) {
 	}
 	g := take(t, openStore(t, m.url()), slot())
 	s := openStore(t, m.url())
-	through(s, blind{kvOf(s)})
+	through(s, &txns{kvOf(s), func(in *pb.TxnRequest, send func() (*pb.TxnResponse, error)) (*pb.TxnResponse, error) {
+		if slices.ContainsFunc(in.Success, func(op *pb.RequestOp) bool { return op.GetRequestPut() != nil }) {
+			return send()
+		}
+		return nil, errors.New("no answer") // to a transaction that reads only
+	}})
 	req := slot()
 	req.Queue = true
 	ans, err := s.Ask(t.Context(), req)

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -34,28 +33,20 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// aged is a client of a cluster that has counted so many changes before its first. Only
-// the time that it takes to get there is left out.
-type aged struct {
-	pb.KVClient
-	by int64
-}
-
-func (k *aged) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
-	resp, err := k.KVClient.Txn(ctx, in, opts...)
-	if err == nil {
-		resp.Header.Revision += k.by
-	}
-	return resp, err
-}
-
 // TestRevisionsRunOut: with a revision that is no token nobody gets a lock, nor a place
 // in the queue, and the error says what to do.
 func TestRevisionsRunOut(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	a, b := openStore(t, m.url()), openStore(t, m.url())
-	through(a, &aged{kvOf(a), maxRevision})
+	// The cluster has counted many changes: only the time that it takes to get there is left out.
+	through(a, &txns{kvOf(a), func(_ *pb.TxnRequest, send func() (*pb.TxnResponse, error)) (*pb.TxnResponse, error) {
+		resp, err := send()
+		if err == nil {
+			resp.Header.Revision += maxRevision
+		}
+		return resp, err
+	}})
 	refused := func(state string) {
 		t.Helper()
 		for what, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": a.TryAcquire, "Acquire": a.Acquire} {
