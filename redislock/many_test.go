@@ -5,17 +5,11 @@
 package redislock
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -65,50 +59,5 @@ func TestAnswersOfMany(t *testing.T) {
 		return together || t.Failed()
 	}) {
 		t.Error("the requests of goroutines were never a call")
-	}
-}
-
-// TestAllOfManyLeave: a call for which no request waits any more is given up, although
-// the server does not answer. The test is not parallel, as it would see the calls of
-// others.
-func TestAllOfManyLeave(t *testing.T) {
-	r := blessedServer(t)
-	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{r.Addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: time.Hour, // it does not give up
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	d, err := NewStoreFor(client, longOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := asParty(d)
-	defer s.Close()
-	take(t, s, long("warm"))
-	calls := func() int {
-		stacks := make([]byte, 1<<20)
-		return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("batch.(*batch).send("))
-	}
-	for tries, seen := 0, 0; seen == 0; tries++ {
-		if tries == 100 {
-			t.Fatal("the requests of goroutines were never a call")
-		}
-		r.stop()
-		ctx, cancel := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		for i := range 16 {
-			all.Go(func() {
-				s.TryAcquire(ctx, long(fmt.Sprint(i))) // what may be left ends with the server
-			})
-		}
-		eventually(time.Second, func() bool { seen = calls(); return seen > 0 })
-		cancel()
-		all.Wait()
-		if !eventually(patience, func() bool { return calls() == 0 }) {
-			t.Errorf("%d calls for which nobody waits are under way", calls())
-		}
-		r.cont()
 	}
 }

@@ -13,10 +13,9 @@ import (
 
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
-func lockKey(prefix, name string) string { return keys.Key(prefix, name) }
+func lockKey(prefix, name string) string { return prefix + "{" + name + "}" }
 
 func TestMain(m *testing.M) {
 	if _, err := exec.LookPath(servers.RedisServer()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -27,6 +28,8 @@ const (
 	fewRequests = 4  // with fewer requests under way, each is sent alone
 	maxBatch    = 24 // requests in a batch; while the server works on one, it serves nothing else
 	maxOpen     = 8  // open batches; join looks through all
+
+	longest = time.Minute // for which a call waits for a server that does not answer
 )
 
 // Script is a script that takes many requests at a time. Requests can be in one call if their
@@ -63,10 +66,6 @@ type batch struct {
 	done    chan struct{} // closed when replies and err are set
 	replies []rueidis.RedisMessage
 	err     error
-
-	waiting int             // requests that wait for the replies; Requests.mu guards it
-	ctx     context.Context // of the call; ends when no request waits any more
-	cancel  context.CancelFunc
 }
 
 // Ask calls the script for one request and returns the reply. It may combine the request with others into one call.
@@ -107,7 +106,6 @@ func (r *Requests) askTogether(ctx context.Context, script Script, keys, args []
 	select {
 	case <-b.done:
 	case <-ctx.Done():
-		r.leave(b)
 		return nil, ctx.Err(), true
 	}
 	if b.err == nil {
@@ -138,8 +136,7 @@ func (r *Requests) join(script Script, keys, args []string) (*batch, int) {
 		for kind, arg := range mine {
 			b.own[kind] = append(b.own[kind], arg)
 		}
-		b.n++
-		if b.waiting++; b.n == maxBatch {
+		if b.n++; b.n == maxBatch {
 			r.open = slices.Delete(r.open, at, at+1)
 		}
 		return b, b.n - 1
@@ -147,8 +144,7 @@ func (r *Requests) join(script Script, keys, args []string) (*batch, int) {
 	if len(r.open) == maxOpen {
 		return nil, 0
 	}
-	b := &batch{script: script, common: slices.Clone(common), n: 1, done: make(chan struct{}), waiting: 1}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b := &batch{script: script, common: slices.Clone(common), n: 1, done: make(chan struct{})}
 	for _, key := range keys {
 		b.keys = append(b.keys, []string{key})
 	}
@@ -175,17 +171,11 @@ func (r *Requests) gather(b *batch) int {
 	return b.n
 }
 
-// leave records that a request no longer waits for its batch. After the last one it cancels the call.
-func (r *Requests) leave(b *batch) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if b.waiting--; b.waiting == 0 {
-		b.cancel()
-	}
-}
-
+// send calls the script. It goes on if a request has been given up, since others may still wait, but not for longer than
+// longest.
 func (b *batch) send() {
-	defer b.cancel()
-	b.replies, b.err = b.script.Call(b.ctx, b.n, slices.Concat(b.keys...), append(b.common, slices.Concat(b.own...)...))
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	b.replies, b.err = b.script.Call(ctx, b.n, slices.Concat(b.keys...), append(b.common, slices.Concat(b.own...)...))
 	close(b.done)
 }

@@ -71,18 +71,3 @@ func TestGather(t *testing.T) {
 		t.Error("a request joins a batch that is closed")
 	}
 }
-
-// TestLeave: a call goes on until the last of its requests was given up.
-func TestLeave(t *testing.T) {
-	var r Requests
-	b, _ := r.join(script{own: 1}, []string{"epoch"}, []string{""})
-	r.join(script{own: 1}, []string{"epoch"}, []string{""})
-	r.leave(b)
-	if b.ctx.Err() != nil {
-		t.Error("a call ends while somebody waits for it")
-	}
-	r.leave(b)
-	if b.ctx.Err() == nil {
-		t.Error("a call goes on that nobody waits for")
-	}
-}

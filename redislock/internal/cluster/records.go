@@ -54,21 +54,11 @@ func (c *Cluster) told(s *epoch.Server, b *epoch.Binding, slot int, r rueidis.Re
 	return nil
 }
 
-// JoinAgain implements epoch.Slots. If it fails for a slot, the next request in that slot joins its epoch.
-func (c *Cluster) JoinAgain(ctx context.Context, s *epoch.Server, wire rueidis.CommandClient, b, stale *epoch.Binding) {
-	slots := stale.Joined.All()
-	closed, begun, _ := c.join(ctx, s, wire, b, slots, s.Args(epoch.Join))
+// Rejoin implements epoch.Slots.
+func (c *Cluster) Rejoin(ctx context.Context, s *epoch.Server, wire rueidis.CommandClient, b, before *epoch.Binding) error {
+	closed, begun, err := c.join(ctx, s, wire, b, before.Joined.All(), s.Args(epoch.Join, "", false))
 	s.TellClosed(b, closed)
 	if begun > 0 || closed > 0 && b.FirstVisit() {
-		c.seed(s, b, false)
-	}
-}
-
-// JoinAll implements epoch.Slots.
-func (c *Cluster) JoinAll(ctx context.Context, s *epoch.Server, b *epoch.Binding) error {
-	slots := b.Joined.All()
-	_, begun, err := c.join(ctx, s, s.Client, b, slots, s.Args(epoch.Join))
-	if begun > 0 {
 		c.seed(s, b, false)
 	}
 	return err
@@ -145,7 +135,7 @@ func (c *Cluster) seedOne(ctx context.Context, s *epoch.Server) {
 		b, err := s.Bound(ctx, nil)
 		if err == nil {
 			var begun int
-			_, begun, err = c.join(ctx, s, s.Client, b, slots[:n], s.Args(epoch.Join))
+			_, begun, err = c.join(ctx, s, s.Client, b, slots[:n], s.Args(epoch.Join, "", false))
 			if err == nil && begun == 0 && !mine {
 				return
 			}
@@ -239,7 +229,7 @@ func (c *Cluster) changeAll(ctx context.Context, s *epoch.Server, mode string) e
 		return nil
 	}
 	slots := c.slotsOf(s, 0)
-	n, args := min(len(slots), 1), s.TellingArgs(mode) // only the call for the first slot notifies the other clients
+	n, args := min(len(slots), 1), s.Args(mode, "", true) // only the call for the first slot notifies the other clients
 	for len(slots) > 0 {
 		if _, _, err := c.join(ctx, s, s.Client, b, slots[:n], args); err != nil {
 			return conn.NotBound(ctx, err).Err
@@ -248,7 +238,7 @@ func (c *Cluster) changeAll(ctx context.Context, s *epoch.Server, mode string) e
 			return fail.Err
 		}
 		slots = slots[n:]
-		n, args = min(len(slots), epochBatch), s.Args(mode)
+		n, args = min(len(slots), epochBatch), s.Args(mode, "", false)
 	}
 	return nil
 }

@@ -237,7 +237,7 @@ func (c *Cluster) call(ctx context.Context, s *epoch.Server, b *epoch.Binding, s
 	}
 	first := s.Client.B().Asking().Build()
 	if !asking {
-		first = c.tell(s, b, s.Client, slot, s.TellingArgs(s.Mode()))
+		first = c.tell(s, b, s.Client, slot, s.Args(s.Mode(), "", true))
 	}
 	replies, err := s.DoMulti(ctx, first, run)
 	if err != nil {

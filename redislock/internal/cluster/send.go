@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"sync"
 
 	"github.com/redis/rueidis"
 
@@ -15,61 +16,34 @@ import (
 // Read sends the commands that cmds makes for each key to the node that has the key, and returns the replies
 // in the order of keys. The commands must only read.
 func (c *Cluster) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
-	type part struct {
-		s    *epoch.Server
-		keys []int
-	}
-	var parts []*part
-	byServer := make(map[*epoch.Server]*part)
+	replies, errs := make([][]rueidis.RedisResult, len(keys)), make([]error, len(keys))
+	var all sync.WaitGroup
 	for i, key := range keys {
-		s, err := c.owner(ctx, c.slot(key))
+		all.Go(func() { replies[i], errs[i] = c.read(ctx, key, cmds) })
+	}
+	all.Wait()
+	for _, err := range errs {
 		if err != nil {
 			return nil, err
 		}
-		p := byServer[s]
-		if p == nil {
-			p = &part{s: s}
-			byServer[s] = p
-			parts = append(parts, p)
-		}
-		p.keys = append(p.keys, i)
 	}
-	replies := make([][]rueidis.RedisResult, len(keys))
-	errs := make(chan error, len(parts))
-	for _, p := range parts {
-		go func() { errs <- c.readFrom(ctx, p.s, p.keys, keys, cmds, replies) }()
-	}
-	var err error
-	for range parts {
-		if e := <-errs; e != nil {
-			err = e
-		}
-	}
-	return replies, err
+	return replies, nil
 }
 
-// readFrom reads the keys at the indexes some from one node.
-func (c *Cluster) readFrom(ctx context.Context, s *epoch.Server, some []int, keys []string, cmds func(rueidis.Builder, string) []rueidis.Completed, replies [][]rueidis.RedisResult) error {
-	mine := make([]string, len(some))
-	for n, i := range some {
-		mine[n] = keys[i]
-	}
-	got, err := s.Read(ctx, mine, cmds)
+func (c *Cluster) read(ctx context.Context, key string, cmds func(rueidis.Builder, string) []rueidis.Completed) ([]rueidis.RedisResult, error) {
+	s, err := c.owner(ctx, c.slot(key))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for n, i := range some {
-		replies[i] = got[n]
-		for k, r := range replies[i] {
-			if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) {
-				t := c.trip(keys[i])
-				if t.again(ctx, s, err) {
-					replies[i][k] = t.send(ctx, func(b rueidis.Builder) rueidis.Completed { return cmds(b, keys[i])[k] })
-				}
+	replies, err := s.DoMulti(ctx, cmds(s.Client.B(), key)...)
+	for i, r := range replies {
+		if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) {
+			if t := c.trip(key); t.again(ctx, s, err) {
+				replies[i] = t.send(ctx, func(b rueidis.Builder) rueidis.Completed { return cmds(b, key)[i] })
 			}
 		}
 	}
-	return nil
+	return replies, err
 }
 
 // send sends one command to the node that has its slot, and follows the slot if it moves.

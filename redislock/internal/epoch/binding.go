@@ -150,7 +150,7 @@ func (s *Server) bind(b, stale *Binding) {
 	defer wire.Close()
 	left, err := s.bindOn(ctx, wire, b, before)
 	if err == nil && s.Slots != nil && stale != nil {
-		s.Slots.JoinAgain(ctx, s, wire, b, stale)
+		_ = s.Slots.Rejoin(ctx, s, wire, b, stale) // if it fails for a slot, the next request in that slot joins its epoch
 	}
 	if conn.IsReplica(err) || err == conn.ErrReplica {
 		s.astray.vain(err)

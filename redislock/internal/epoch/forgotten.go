@@ -45,7 +45,7 @@ func (s *Server) remind(run string) {
 			return
 		}
 		if err == nil {
-			err = s.joinAll(ctx, b)
+			err = s.joinAgain(ctx, b)
 		}
 		cancel()
 		if err == nil {
@@ -62,11 +62,11 @@ func (s *Server) remind(run string) {
 	}
 }
 
-// joinAll joins again the epochs that b has joined.
-func (s *Server) joinAll(ctx context.Context, b *Binding) error {
+// joinAgain joins again the epochs that b has joined.
+func (s *Server) joinAgain(ctx context.Context, b *Binding) error {
 	if s.Slots != nil {
-		return s.Slots.JoinAll(ctx, s, b)
+		return s.Slots.Rejoin(ctx, s, s.Client, b, b)
 	}
-	_, err := s.tell(ctx, b, s.joinArgs(Join, ""))
+	_, err := s.tell(ctx, b, s.Args(Join, "", true))
 	return err
 }

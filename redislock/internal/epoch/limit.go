@@ -161,30 +161,23 @@ func (l *Limit) note(t Term) {
 	l.Note(fmt.Sprintf("MaxTTL is %v here, but %v in the store: longer TTLs are refused; set it here (?max_ttl=), or for all with pawl max-ttl %v", l.own, t, l.own))
 }
 
-// args returns the arguments of epoch.lua for Look and Join.
+// args returns the arguments of epoch.lua. With Trust and Setting the store takes the participant's own MaxTTL, if it is
+// explicit.
 func (l *Limit) args(mode, away string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := l.own
-	if l.settled {
-		own = l.learnt.TTL
+	own, t, had := l.own, l.learnt, ""
+	switch {
+	case mode == Trust || mode == Setting:
+		if t = (Term{}); l.explicit {
+			t.TTL = own
+		}
+	case l.settled:
+		own = t.TTL
 	}
-	had := ""
 	if l.had.Load() {
 		had = "1"
 	}
-	return []string{mode, Millis(own), Millis(l.learnt.TTL), strconv.FormatInt(l.learnt.Change, 10), away,
-		cmp.Or(l.learnt.By, l.who), Millis(l.rest()), l.who, "", "", had}
-}
-
-// changeArgs returns the arguments of epoch.lua for Trust and Setting. With these the store takes the participant's own
-// MaxTTL, if it is explicit.
-func (l *Limit) changeArgs(mode string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	own := "0"
-	if l.explicit {
-		own = Millis(l.own)
-	}
-	return []string{mode, Millis(l.own), own, "0", "", l.who, Millis(l.rest()), l.who, "", "", ""}
+	return []string{mode, Millis(own), Millis(t.TTL), strconv.FormatInt(t.Change, 10), away,
+		cmp.Or(t.By, l.who), Millis(l.rest()), l.who, "", "", had}
 }

@@ -17,13 +17,13 @@ func (s *Server) Listen() {
 	if s.Hear == nil {
 		return
 	}
-	tries := 0
+	tries, own := 0, s.Channel+s.ID
 	s.work.Go(func() {
 		s.subscription.Keep(s.ctx, func(ctx context.Context) error {
 			tries++
 			again := tries > 1
 			opened := false
-			err := s.receive(ctx, func() {
+			err := s.Receive(ctx, s.subscription, s.Client.B().Subscribe().Channel(s.newsChannel(), own).Build(), own, func() {
 				opened = true
 				s.missed() // again, for waits and leases that began while the subscription was closed
 				if again {
@@ -36,7 +36,7 @@ func (s *Server) Listen() {
 				s.missed()
 			}
 			time.AfterFunc(soonSilent, s.tellSilent)
-			return err
+			return conn.Lacking(err, "subscribe")
 		})
 		s.Hush() // again: the goroutine may have subscribed after the first Hush
 	})
@@ -78,14 +78,6 @@ func (s *Server) tellSilent() {
 	if news {
 		s.report(driver.News{Silent: now.Sub(since)})
 	}
-}
-
-// receive subscribes to the participant's own channel and to newsChannel, and handles the
-// messages until the subscription ends.
-func (s *Server) receive(ctx context.Context, opened func()) error {
-	own := s.Channel + s.ID
-	err := s.Receive(ctx, s.subscription, s.Client.B().Subscribe().Channel(s.newsChannel(), own).Build(), own, opened)
-	return conn.Lacking(err, "subscribe")
 }
 
 // Receive opens a subscription, whose last channel is own, and handles the messages until

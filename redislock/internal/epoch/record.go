@@ -32,20 +32,13 @@ func (s *Server) Mode() string {
 	return Look
 }
 
-// Args returns the arguments of epoch.lua.
-func (s *Server) Args(mode string) []string {
-	if mode == Trust || mode == Setting {
-		return s.Limit.changeArgs(mode)
+// Args returns the arguments of epoch.lua. With tell the script notifies all participants if it makes a record where there
+// was none. ago is how long ago this participant last heard from the run before; it is empty if there was none.
+func (s *Server) Args(mode, ago string, tell bool) []string {
+	args := s.Limit.args(mode, ago)
+	if tell {
+		args[8], args[9] = s.newsChannel(), s.ID
 	}
-	return s.Limit.args(mode, "")
-}
-
-// TellingArgs returns Args with which epoch.lua notifies all participants if it makes a
-// record where there was none.
-func (s *Server) TellingArgs(mode string) []string { return s.telling(s.Args(mode)) }
-
-func (s *Server) telling(args []string) []string {
-	args[8], args[9] = s.newsChannel(), s.ID
 	return args
 }
 
@@ -78,7 +71,7 @@ func (s *Server) join(wire rueidis.CommandClient, b *Binding, mode string, away 
 	if away != 0 {
 		ago = Millis(max(0, driver.Now().Sub(away)))
 	}
-	return s.Tell(b, wire, []string{s.epochKey}, s.joinArgs(mode, ago))
+	return s.Tell(b, wire, []string{s.epochKey}, s.Args(mode, ago, true))
 }
 
 // joined reads the answer to join, and returns the remaining quarantine: until MaxTTL has passed
@@ -98,9 +91,6 @@ func (s *Server) joined(b *Binding, mode string, r rueidis.RedisResult) (closed 
 	}
 	return is.Closed, nil
 }
-
-// joinArgs returns the arguments of epoch.lua for Look and Join.
-func (s *Server) joinArgs(mode, ago string) []string { return s.telling(s.Limit.args(mode, ago)) }
 
 // Values of Answer.Found.
 const (
@@ -144,7 +134,7 @@ func (s *Server) Change(ctx context.Context, mode string) error {
 	b, err := s.Bound(ctx, nil)
 	if err == nil && b.boot != "" {
 		var is Answer
-		if is, err = s.tell(ctx, b, s.TellingArgs(mode)); is.Theirs != "" {
+		if is, err = s.tell(ctx, b, s.Args(mode, "", true)); is.Theirs != "" {
 			return s.differs(is.Theirs)
 		}
 	}

@@ -78,10 +78,8 @@ func (s *Script) Leases() bool { return s.Grants || s.Renews }
 
 // Slots is the part of a cluster that a master needs: it has a record for each of its hash slots, not one for all.
 type Slots interface {
-	// JoinAgain joins, in the run of b, the epochs of all slots that stale had joined.
-	JoinAgain(ctx context.Context, s *Server, wire rueidis.CommandClient, b, stale *Binding)
-	// JoinAll joins again the epochs of the slots that b has joined.
-	JoinAll(ctx context.Context, s *Server, b *Binding) error
+	// Rejoin joins, in the run of b, the epochs of all slots that before had joined.
+	Rejoin(ctx context.Context, s *Server, wire rueidis.CommandClient, b, before *Binding) error
 	// SomeKey returns a key in any slot of the master, or "" if it has none.
 	SomeKey(s *Server) string
 }

@@ -45,7 +45,7 @@ func (s *Server) state(ctx context.Context, keys []string, read func(rueidis.Red
 		if b.boot == "" || len(s.Scripts) == 0 {
 			return State{}, nil
 		}
-		is, err := read(s.Do(ctx, s.Tell(b, s.Client, keys, s.Args(Look))))
+		is, err := read(s.Do(ctx, s.Tell(b, s.Client, keys, s.Args(Look, "", false))))
 		if ret := conn.Refused(err); ret != nil && ret.IsNoScript() {
 			stale = b
 			continue

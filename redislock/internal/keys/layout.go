@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package keys names the keys of locks.
 package keys
 
 import (
@@ -18,7 +19,7 @@ type Layout struct {
 	Prefix  string
 	Pattern string // of the lock, with one * for the name; if empty, the key is PREFIX{NAME}
 
-	before, after string // the parts of Pattern before and after the *
+	before, after string // the parts of the key of a lock before and after its name
 }
 
 // New returns a layout. Different names have different keys, since a key is the name between
@@ -29,6 +30,7 @@ func New(prefix, pattern string) (*Layout, error) {
 		return nil, fmt.Errorf("prefix %q: use printable characters other than braces", driver.Shorten(prefix))
 	}
 	if pattern == "" {
+		l.before, l.after = prefix+"{", "}"
 		return l, nil
 	}
 	if driver.CheckName(pattern) != nil || strings.Count(pattern, "*") != 1 {
@@ -65,10 +67,12 @@ func PatternOf(record string) (pattern string, ok bool) {
 	return pattern, ok && err == nil
 }
 
-// Lock returns the key of the lock with a name.
+// Lock returns the key of the lock with a name. Without a Pattern the name is its hash tag, so that all keys of a name
+// are in one slot of a cluster. If the name begins with }, the tag would be empty, and Redis ignores an empty tag. So Lock
+// puts U+0001 before such a name; names cannot contain that character.
 func (l *Layout) Lock(name string) string {
-	if l.Pattern == "" {
-		return Key(l.Prefix, name)
+	if l.Pattern == "" && strings.HasPrefix(name, "}") {
+		name = "\x01" + name
 	}
 	return l.before + name + l.after
 }
@@ -113,14 +117,14 @@ func (l *Layout) Beside(lock string) string {
 
 // Name returns the name of the lock that has the key. ok is false if the key is of another form.
 func (l *Layout) Name(lock string) (name string, ok bool) {
-	if l.Pattern == "" {
-		return Name(l.Prefix, lock)
-	}
-	if strings.HasPrefix(lock, l.Prefix) {
+	if l.Pattern != "" && strings.HasPrefix(lock, l.Prefix) {
 		return "", false
 	}
 	if name, ok = strings.CutPrefix(lock, l.before); ok {
 		name, ok = strings.CutSuffix(name, l.after)
+	}
+	if l.Pattern == "" {
+		return strings.TrimPrefix(name, "\x01"), ok
 	}
 	return name, ok && driver.CheckName(name) == nil && l.Check(name) == nil
 }
@@ -132,7 +136,7 @@ func (l *Layout) NameBeside(key, suffix string) (name string, ok bool) {
 		return "", false
 	}
 	if l.Pattern == "" {
-		return Name(l.Prefix, key)
+		return l.Name(key)
 	}
 	if key, ok = strings.CutPrefix(key, l.Prefix); !ok {
 		return "", false
@@ -153,8 +157,14 @@ func (l *Layout) NameBeside(key, suffix string) (name string, ok bool) {
 // Patterns returns MATCH patterns of SCAN for the locks whose names begin with start, and for
 // the keys beside them with a suffix. They match further keys too.
 func (l *Layout) Patterns(start, suffix string) []string {
+	locks := escape(strings.TrimSuffix(l.Lock(start), l.after)) + "*"
 	if l.Pattern == "" {
-		return []string{Pattern(l.Prefix, start)}
+		return []string{locks}
 	}
-	return []string{escape(l.before+start) + "*", escape(l.Prefix) + "*" + escape(suffix)}
+	return []string{locks, escape(l.Prefix) + "*" + escape(suffix)}
+}
+
+// escape returns a MATCH pattern of SCAN that matches only text.
+func escape(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
