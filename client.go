@@ -19,7 +19,7 @@ type Client struct {
 	core     *client.Client // has the leases, and the store when it is connected
 	require  Guarantees
 	ttl      time.Duration
-	holder   *Holder
+	holder   *driver.Holder
 	observer reporter
 	longest  atomic.Int64 // MaxTTL of the store, a time.Duration, as last heard; 0 before
 }
@@ -67,7 +67,7 @@ const (
 )
 
 // caller returns the holder for the record of a call, and the context of the call if the observer wants it.
-func (c *Client) caller(ctx context.Context) (*Holder, context.Context) {
+func (c *Client) caller(ctx context.Context) (*driver.Holder, context.Context) {
 	holder := c.holder
 	if c.observer.Trace != nil {
 		if trace := c.observer.Trace(ctx); trace != "" && len(trace) <= maxTrace {
@@ -197,7 +197,7 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 			return nil, set, &Error{op, name, err}
 		}
 	}
-	var holder *Holder
+	var holder *driver.Holder
 	holder, set.Context = c.caller(ctx)
 	return &driver.Request{
 		Name: name, TTL: set.Terms.TTL, Holder: holder, Why: set.Terms.Why,
@@ -281,7 +281,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	}
 	info.Waiters = append(info.Waiters, c.core.Waiters(name)...)
 	c.core.ShowIdle(info)
-	return info, nil
+	return infoOf(info), nil
 }
 
 // List describes the names that have a holder or a waiter and begin with prefix, sorted by name.
@@ -292,14 +292,16 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, c.opError(ctx, "list", driver.Shorten(prefix), err)
 	}
-	infos, err := c.core.Store().List(ctx, prefix)
-	for _, info := range infos {
+	list, err := c.core.Store().List(ctx, prefix)
+	var infos []*Info
+	for _, info := range list {
 		c.core.ShowIdle(info)
+		infos = append(infos, infoOf(info))
 	}
 	if err != nil {
-		return infos, c.opError(ctx, "list", driver.Shorten(prefix), err)
+		err = c.opError(ctx, "list", driver.Shorten(prefix), err)
 	}
-	return infos, nil
+	return infos, err
 }
 
 // Store describes the store itself: the longest TTL that its clients have agreed on, and
@@ -314,7 +316,7 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	if err != nil {
 		return nil, c.opError(ctx, "describe", "", err)
 	}
-	return (*StoreInfo)(info), nil
+	return &StoreInfo{info.MaxTTL, (*Holder)(info.SetBy), info.Closed, info.Why, info.Do}, nil
 }
 
 // Break ends the lease with the given id, which another client holds on name. That lease is lost,

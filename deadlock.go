@@ -155,7 +155,7 @@ func (c *Client) acquireHolding(ctx context.Context, req *driver.Request, set se
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
-	me := Waiter{Holder: *c.holder, Lease: req.Lease, Since: time.Now().Round(0), Why: req.Why, Shared: req.Shared, Slots: req.Slots, Holds: req.Holds}
+	me := Waiter{Holder: Holder(*c.holder), Lease: req.Lease, Since: time.Now().Round(0), Why: req.Why, Shared: req.Shared, Slots: req.Slots, Holds: holdsOf(req.Holds)}
 	w := &watch{inner, ctx, c, leases, me, req.Name}
 	timer := time.AfterFunc(lookAfter+c.core.Spread(lookAfter/10), func() {
 		if inner.Err() == nil {
@@ -216,7 +216,7 @@ func (w *watch) sights() (infos []*Info) {
 	ctx, cancel := context.WithTimeout(w, participant.RequestTimeout)
 	defer cancel()
 	var names []string
-	add := func(holds []driver.Hold) {
+	add := func(holds []Hold) {
 		for _, h := range holds {
 			if len(names) < maxSights && !slices.Contains(names, h.Name) {
 				names = append(names, h.Name)

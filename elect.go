@@ -50,7 +50,7 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 	for {
 		began := time.Now()
 		over, err := c.term(ctx, name, lead, opts)
-		var cut *SilentError
+		var cut *driver.SilentError
 		contact = contact || err == nil || errors.As(err, &cut)
 		switch {
 		case over:
@@ -187,7 +187,7 @@ func (c *Client) leader(ctx context.Context, name string, latest Token) (leader 
 	}
 	shown := info.Token
 	if len(info.Holders) > 0 && info.Holders[0].Transaction == nil {
-		leader = info.Holders[0]
+		leader = heldOf(&info.Holders[0])
 		shown = leader.Token
 	}
 	return leader, shown != 0 && shown < latest, nil

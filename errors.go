@@ -8,45 +8,98 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/client"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// Package pawl shares these types with its stores. They are aliases because errors.As has to find the error that a
-// store has made, and these are the errors and what is in them. Package driver shows their fields.
-type (
-	// HeldError is ErrHeld with Info, which names the holders, and Place, the caller's place in the queue.
-	HeldError = driver.HeldError
-	// LostError is ErrLost with Reason; with By and Why, if somebody broke the lease; and with Err, the last failure.
-	LostError = driver.LostError
-	// ClosedError is ErrUnavailable from a store that may have forgotten leases, and
-	// grants nothing until they have ended: in Left. Do says what ends that at once.
-	ClosedError = driver.ClosedError
-	// SilentError is ErrUnavailable with For, the time for which the store has not answered.
-	SilentError = driver.SilentError
-	// SlotsError says that the name is held with another number of slots: Held, and Wanted by the caller.
-	SlotsError = driver.SlotsError
-	// Holder describes the process that holds or waits for a name: User, Host, PID and Command, or Who.
-	Holder = driver.Holder
-	// Info describes one name: Holders, Waiters and the highest Token.
-	Info = driver.Info
-	// Held describes one lease in an Info: its Holder, Lease (the id), Token, Why, times and kind.
-	Held = driver.Held
-	// Waiter describes one waiter in an Info: its Holder, Since when it waits, Why, and what it Holds meanwhile.
-	Waiter = driver.Waiter
-	// Hold names a lease that a waiter holds: Name and Lease (the id).
-	Hold = driver.Hold
-	// Transaction describes, in a Held, a transaction that keeps the name after the end of its lease.
-	Transaction = driver.Transaction
-	// Token is a fencing token: greater than that of every earlier lease on the same
-	// name, or 0 if the store has none. Send it along with every write, and have the
-	// resource refuse a token smaller than the largest it has seen.
-	Token = driver.Token
-	// Reason says how a lease was lost, in a LostError.
-	Reason = driver.Reason
-)
+// HeldError is an ErrHeld that says who holds the name.
+type HeldError struct {
+	Info  *Info // nil, or without holders, if the store could not say
+	Place int   // the place in the queue of a call that waited: 1 is next; 0 if unknown
+}
+
+// Error describes the holder.
+func (e *HeldError) Error() string {
+	d := driver.HeldError{Place: e.Place}
+	if e.Info != nil {
+		d.Info = new(driver.Info)
+		for _, h := range e.Info.Holders {
+			d.Info.Holders = append(d.Info.Holders, driver.Held{
+				Holder: driver.Holder(h.Holder), Token: h.Token, Why: h.Why, Acquired: h.Acquired, Shared: h.Shared, Slots: h.Slots,
+				Orphan: h.Orphan, Transaction: (*driver.Transaction)(h.Transaction),
+			})
+		}
+	}
+	return d.Error()
+}
+
+// Is makes errors.Is(err, ErrHeld) true.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// LostError is an ErrLost that says why the lease is lost.
+type LostError struct {
+	Reason Reason  // how the lease was lost
+	By     *Holder // who broke the lease; nil if unknown
+	Why    string  // the reason that was given to Break
+	Err    error   // what the store said, or why the last renewal failed; nil if unknown; errors.Is ignores it
+
+	// Paused, with ReasonExpired, is how long at least this process did not run when it had to
+	// renew; 0 if it ran.
+	Paused time.Duration
+}
+
+// Error gives the reason.
+func (e *LostError) Error() string {
+	return (&driver.LostError{Reason: e.Reason, By: (*driver.Holder)(e.By), Why: e.Why, Err: e.Err, Paused: e.Paused}).Error()
+}
+
+// Is makes errors.Is(err, ErrLost) true.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// ClosedError is an ErrUnavailable of a store that may have forgotten leases, and grants nothing
+// until they have ended.
+type ClosedError struct {
+	Left   time.Duration // for how much longer
+	MaxTTL time.Duration // of the store, which bounds Left; 0 if unknown
+	SetBy  *Holder       // who has set MaxTTL; nil if unknown
+	Do     string        // what to do to end this at once, in one clause; empty if unknown
+}
+
+// Error says how long the store stays closed, and why.
+func (e *ClosedError) Error() string {
+	return (&driver.ClosedError{Left: e.Left, MaxTTL: e.MaxTTL, SetBy: (*driver.Holder)(e.SetBy), Do: e.Do}).Error()
+}
+
+// Is makes errors.Is(err, ErrUnavailable) true.
+func (e *ClosedError) Is(target error) bool { return target == ErrUnavailable }
+
+// SilentError is the ErrUnavailable of a call of Acquire that waits, if the store has not answered
+// for a whole TTL, or has refused all requests.
+type SilentError struct {
+	For time.Duration // how long the store has not answered
+	Err error         // the error of the last request
+}
+
+// Error says how long the store has been silent, and why the last request has failed.
+func (e *SilentError) Error() string { return (*driver.SilentError)(e).Error() }
+
+// Is makes errors.Is(err, ErrUnavailable) true.
+func (e *SilentError) Is(target error) bool { return target == ErrUnavailable }
+
+// SlotsError says that the name is held with another number of slots.
+type SlotsError struct {
+	Held   int // slots of the leases that are held
+	Wanted int // slots that were asked for
+}
+
+// Error says what to do.
+func (e *SlotsError) Error() string { return (*driver.SlotsError)(e).Error() }
+
+// Reason says how a lease was lost, in a LostError.
+type Reason = driver.Reason
 
 // How a lease was lost.
 const (
@@ -93,7 +146,7 @@ var (
 // Error is the error of every operation of this package.
 type Error struct {
 	// Op is acquire, try, extend, downgrade, guard, release, elect, observe, inspect, list,
-	// break, describe, ping or open. It is empty if the error says why a lease has ended.
+	// break, describe, ping, open or close. It is empty if the error says what has happened to a lease.
 	Op   string
 	Name string // that the lease is on; empty if the operation has none
 	Err  error  // the cause
@@ -129,6 +182,35 @@ var doubts = map[string]string{
 // that restricts the caller most: a program that tries again after ErrUnavailable must not do so
 // after a lease was lost because the store did not answer.
 func (e *Error) Unwrap() error { return only(e.Err) }
+
+// As finds the errors of this package in what a store has returned, for errors.As.
+func (e *Error) As(target any) bool {
+	switch t := target.(type) {
+	case **HeldError:
+		return as(e.Err, t, func(d *driver.HeldError) *HeldError { return &HeldError{infoOf(d.Info), d.Place} })
+	case **LostError:
+		return as(e.Err, t, func(d *driver.LostError) *LostError {
+			return &LostError{d.Reason, (*Holder)(d.By), d.Why, d.Err, d.Paused}
+		})
+	case **ClosedError:
+		return as(e.Err, t, func(d *driver.ClosedError) *ClosedError {
+			return &ClosedError{d.Left, d.MaxTTL, (*Holder)(d.SetBy), d.Do}
+		})
+	case **SilentError:
+		return as(e.Err, t, func(d *driver.SilentError) *SilentError { return (*SilentError)(d) })
+	case **SlotsError:
+		return as(e.Err, t, func(d *driver.SlotsError) *SlotsError { return (*SlotsError)(d) })
+	}
+	return false
+}
+
+func as[D, E error](err error, target *E, convert func(D) E) bool {
+	d, ok := errors.AsType[D](err)
+	if ok {
+		*target = convert(d)
+	}
+	return ok
+}
 
 // outcomes are what an error is at most one of, in the order in which they count.
 var outcomes = []error{ErrLost, ErrReleased, ErrClosed, ErrDenied, ErrDisagree, ErrDeadlock, ErrHeld, ErrUncertain, ErrUnavailable}
@@ -184,7 +266,7 @@ func opError(ctx context.Context, core *client.Client, op, name string, err erro
 // and what the call has waited for, if that is known.
 type leftError struct {
 	err, cause error
-	why        error // a *HeldError, a *ClosedError or a *participant.RefusedError, or nil
+	why        error // a *driver.HeldError, a *driver.ClosedError or a *participant.RefusedError, or nil
 }
 
 func (e *leftError) Error() string {
@@ -212,8 +294,8 @@ func left(ctx context.Context, why error) error {
 
 // waitedFor returns what a call has waited for, if the error of the store says that, or nil.
 func waitedFor(err error) error {
-	var held *HeldError
-	var closed *ClosedError
+	var held *driver.HeldError
+	var closed *driver.ClosedError
 	var refused *participant.RefusedError
 	switch {
 	case errors.As(err, &refused):

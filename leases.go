@@ -158,7 +158,7 @@ func (g *Leases) tie(maxHold time.Duration) {
 	context.AfterFunc(g.ctx, func() {
 		// Lose all leases before the first is given back, so that each context reports
 		// the loss and not a release.
-		var lost *LostError
+		var lost *driver.LostError
 		if errors.As(g.Err(), &lost) {
 			for _, l := range own {
 				l.inner().Lose(lost)

@@ -70,7 +70,7 @@ type Event struct {
 	Token  Token         // 0 if there is none
 	Waited time.Duration // how long the call or the request took
 	Held   time.Duration // how long the lease was held, once it has ended
-	Err    error         // of Waited, Suspect, Lost, Released and Refused
+	Err    error         // an *Error; of Waited, Suspect, Lost, Released and Refused
 
 	// These describe the call that asked for the lease.
 	Context context.Context // its context, for its values
@@ -200,6 +200,15 @@ func event(name string, a client.Asked) Event {
 	return Event{Name: name, Context: a.Context, Shared: a.Kind == line.Shared, Slots: max(0, int(a.Kind)), Tried: !a.Waits}
 }
 
+func behind(a client.Asked) *Held {
+	d := a.Behind.Held()
+	if d == nil {
+		return nil
+	}
+	h := heldOf(d)
+	return &h
+}
+
 func (r *reporter) waiting(name string, set settings) {
 	if r.Waiting != nil {
 		r.tell(r.Waiting, event(name, set.Asked), "")
@@ -211,7 +220,7 @@ func (r *reporter) Acquired(l *client.Lease, waited time.Duration) {
 		return // fast, for hand-overs
 	}
 	e := eventOf(l)
-	e.Waited, e.Idle, e.Behind = waited, l.Reused(), l.Asked().Behind.Held()
+	e.Waited, e.Idle, e.Behind = waited, l.Reused(), behind(l.Asked())
 	r.tell(r.Observer.Acquired, e, "")
 }
 
@@ -220,7 +229,7 @@ func (r *reporter) waited(name string, set settings, err error) {
 		return
 	}
 	e := event(name, set.Asked)
-	e.Waited, e.Err, e.Behind = driver.Now().Sub(set.Began), err, set.Behind.Held()
+	e.Waited, e.Err, e.Behind = driver.Now().Sub(set.Began), err, behind(set.Asked)
 	r.tell(r.Waited, e, "")
 }
 
@@ -245,13 +254,13 @@ func (r *reporter) Answered(took, ttl time.Duration) {
 
 func (r *reporter) Suspect(l *client.Lease, err error, left time.Duration) {
 	e := eventOf(l)
-	e.Err, e.Left = err, left
+	e.Err, e.Left = &Error{Name: l.Name(), Err: err}, left
 	r.tell(r.Observer.Suspect, e, "lease is suspect", "name", l.Name(), "lease", l.ID(), "token", l.Token(), "left", left, "error", err)
 }
 
 func (r *reporter) Lost(l *client.Lease, err error) {
 	e := eventOf(l)
-	e.Held, e.Err = driver.Now().Sub(l.Began()), err
+	e.Held, e.Err = driver.Now().Sub(l.Began()), &Error{Name: l.Name(), Err: err}
 	r.tell(r.Observer.Lost, e, "lease is lost", "name", l.Name(), "lease", l.ID(), "token", l.Token(), "error", err)
 }
 
@@ -282,7 +291,7 @@ func (r *reporter) news(n driver.News) {
 		r.tell(r.Silent, e, "the store does not answer", "since", n.Silent.Round(time.Millisecond), "server", n.Server)
 	}
 	if n.Refused != nil {
-		e.Err = n.Refused
+		e.Err = &Error{Err: n.Refused}
 		r.urge(&r.refused, r.Refused, e, "the store refuses requests for leases", "error", n.Refused)
 	}
 	if n.Closed > 0 {

@@ -160,7 +160,7 @@ func newClient(opts *Options) (*Client, error) {
 	if err := checkTTL(ttl); err != nil {
 		return nil, &Error{Op: "open", Err: err}
 	}
-	holder := opts.Holder.Filled()
+	holder := driver.Holder(opts.Holder).Filled()
 	c := &Client{require: opts.Require, ttl: ttl, holder: &holder, observer: newReporter(opts.Observer, opts.Logger)}
 	c.core = client.New(client.Config{
 		Holder: c.holder, Observer: &c.observer, News: c.observer.news, NotEnded: c.observer.notGivenBack, Caller: c.caller,

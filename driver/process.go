@@ -71,4 +71,4 @@ func (h *Holder) elsewhere() string {
 
 // Here reports whether this process could see the process PID: Host is this host, and Space is the PID
 // namespace of this process.
-func (h *Holder) Here() bool { return h.PID > 0 && h.Host == hostname() && h.Space == PIDSpace() }
+func (h Holder) Here() bool { return h.PID > 0 && h.Host == hostname() && h.Space == PIDSpace() }

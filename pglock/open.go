@@ -125,7 +125,7 @@ func newStore(ctx context.Context, where *address) (*store, error) {
 		where:    where.shown,
 		schema:   cmp.Or(opts.Schema, defaultSchema),
 		mode:     cmp.Or(opts.Mode, Durable),
-		limit:    newLimit(opts.MaxTTL, opts.Holder),
+		limit:    newLimit(opts.MaxTTL, driver.Holder(opts.Holder)),
 		listener: listener{config: where.listen, ready: make(chan struct{})},
 	}
 	s.sql = newStatements(s.schema)

@@ -153,7 +153,7 @@ func newStore(opts *Options) (*store, error) {
 	s := &store{
 		id:        strings.ToLower(rand.Text()),
 		prefix:    cmp.Or(opts.Prefix, defaultPrefix),
-		limit:     epoch.NewLimit(opts.MaxTTL, opts.Holder),
+		limit:     epoch.NewLimit(opts.MaxTTL, driver.Holder(opts.Holder)),
 		mode:      opts.Mode,
 		assumeNew: opts.AssumeNew,
 		prompt:    opts.WaitReplicas == 0, // a message may come before the replicas have the lease

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // Anonymous shows only the kind of each lease and the time since which it is held. It hides the holders, their
@@ -17,7 +16,7 @@ import (
 func Anonymous(_ *http.Request, info *pawl.Info) *pawl.Info {
 	shown := &pawl.Info{Name: info.Name}
 	for _, h := range info.Holders {
-		shown.Holders = append(shown.Holders, driver.Held{Acquired: h.Acquired, Shared: h.Shared, Slots: h.Slots})
+		shown.Holders = append(shown.Holders, pawl.Held{Acquired: h.Acquired, Shared: h.Shared, Slots: h.Slots})
 	}
 	return shown
 }
@@ -34,16 +33,16 @@ type lockedJSON struct {
 }
 
 type lockJSON struct {
-	Name    string          `json:"name"`
-	Held    bool            `json:"held"`
-	Token   pawl.Token      `json:"token"`
-	Holders []driver.Held   `json:"holders"`
-	Waiters []driver.Waiter `json:"waiters"`
+	Name    string        `json:"name"`
+	Held    bool          `json:"held"`
+	Token   pawl.Token    `json:"token"`
+	Holders []pawl.Held   `json:"holders"`
+	Waiters []pawl.Waiter `json:"waiters"`
 }
 
 // writeLocked answers with 423 Locked, as RFC 4918 defines it.
 func writeLocked(w http.ResponseWriter, info *pawl.Info) {
-	l := lockJSON{info.Name, true, info.Token, append([]driver.Held{}, info.Holders...), append([]driver.Waiter{}, info.Waiters...)}
+	l := lockJSON{info.Name, true, info.Token, append([]pawl.Held{}, info.Holders...), append([]pawl.Waiter{}, info.Waiters...)}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
@@ -23,8 +23,8 @@ type happened struct {
 	Schema      int
 	Time        time.Time
 	Event, Name string
-	Holder      *driver.Held
-	Waiter      *driver.Waiter
+	Holder      *pawl.Held
+	Waiter      *pawl.Waiter
 	Seconds     float64
 }
 

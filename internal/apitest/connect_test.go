@@ -261,7 +261,7 @@ func TestFirstRefused(t *testing.T) {
 				began := time.Now()
 				a := &away{err: loading}
 				c := connect(t, a, &pawl.Options{Observer: pawl.Observer{Refused: func(e pawl.Event) {
-					if errors.Is(e.Err, driver.ErrRefused) {
+					if errors.Is(e.Err, driver.ErrRefused) && errors.As(e.Err, new(*pawl.Error)) {
 						told = append(told, time.Since(began))
 					}
 				}}})

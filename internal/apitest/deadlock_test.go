@@ -449,7 +449,7 @@ func TestDeadlocks(t *testing.T) {
 				w := pawl.Waiter{Lease: fmt.Sprint(strings.ToUpper(name), i), Shared: k < 0, Slots: max(k, 0)}
 				for range r.IntN(4) {
 					h := fmt.Sprint([]string{"a", "b", "c", "d"}[r.IntN(4)], r.IntN(2))
-					w.Holds = append(w.Holds, driver.Hold{Name: h[:1], Lease: h})
+					w.Holds = append(w.Holds, pawl.Hold{Name: h[:1], Lease: h})
 					holds[[2]string{w.Lease, h}] = true
 				}
 				info.Waiters = append(info.Waiters, w)

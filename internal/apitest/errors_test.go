@@ -4,8 +4,10 @@ package apitest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -70,7 +72,7 @@ func (d *failing) End(ctx context.Context, l driver.Ref, how driver.End) (bool, 
 
 func (d *failing) Guard(context.Context, driver.Ref, uint64, any, error) error { return d.err }
 
-// TestOutcomesAreDisjoint: whatever a store returns, every error of this package is one outcome.
+// TestOutcomesAreDisjoint: whatever a store returns, every error of this package is an *Error and one outcome.
 func TestOutcomesAreDisjoint(t *testing.T) {
 	for _, a := range outcomes {
 		for _, b := range outcomes {
@@ -90,6 +92,9 @@ func disjoint(t *testing.T, err error) {
 		wantOne(t, what, err)
 		if !errors.Is(err, errNet) && !errors.Is(err, pawl.ErrReleased) && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrUnavailable) {
 			t.Errorf("%s: %v has lost its cause", what, err)
+		}
+		if !errors.As(err, new(*pawl.Error)) {
+			t.Errorf("%s: %v is no *pawl.Error", what, err)
 		}
 	}
 	var leases []*pawl.Lease
@@ -113,6 +118,7 @@ func disjoint(t *testing.T, err error) {
 	want("Extend", leases[1].Extend(ctx, time.Minute))
 	_, lowered := leases[2].Downgrade(ctx)
 	want("Downgrade", lowered)
+	want("Release after Downgrade", leases[2].Release(ctx))
 	want("Guard", leases[3].Guard(ctx, nil))
 	want("Release", leases[4].Release(ctx))
 	_, got = c.Inspect(ctx, "a")
@@ -224,4 +230,100 @@ func TestTTLOfZero(t *testing.T) {
 		}
 		release(t, l)
 	})
+}
+
+// fill sets every field below v.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(1<<30, 0)))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0))
+		fill(v.Index(1))
+	case reflect.String:
+		v.SetString(v.Type().Name() + "text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(9)
+	case reflect.Uint64:
+		v.SetUint(8)
+	case reflect.Interface:
+		v.Set(reflect.ValueOf(errNet))
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestInfoIsWhole: users see all that a store says about a name.
+func TestInfoIsWhole(t *testing.T) {
+	said := new(driver.Info)
+	fill(reflect.ValueOf(said).Elem())
+	for i, flag := range []*bool{&said.Holders[1].Shared, &said.Holders[1].Keeps, &said.Holders[1].Idle, &said.Holders[1].Orphan} {
+		*flag = i%2 == 0
+	}
+	c := open(t, show(new(memlock.Store), func(context.Context, string) (*driver.Info, error) { return said, nil }), nil)
+	got, err := c.Inspect(t.Context(), "a")
+	if err != nil || asJSON(t, got) != asJSON(t, said) {
+		t.Errorf("Inspect = %s, %v;\nwant      %s", asJSON(t, got), err, asJSON(t, said))
+	}
+}
+
+// find is errors.As for a type that is not known before.
+func find[E error](err error) error {
+	if e, ok := errors.AsType[E](err); ok {
+		return e
+	}
+	return nil
+}
+
+// TestErrorsOfStores: errors.As finds the error of package pawl, whole and with the same text.
+func TestErrorsOfStores(t *testing.T) {
+	d := &failing{Store: new(memlock.Store).Participant()}
+	c := open(t, d, nil)
+	for _, k := range []struct {
+		said error
+		find func(error) error
+	}{
+		{new(driver.HeldError), find[*pawl.HeldError]},
+		{new(driver.LostError), find[*pawl.LostError]},
+		{new(driver.ClosedError), find[*pawl.ClosedError]},
+		{new(driver.SilentError), find[*pawl.SilentError]},
+		{new(driver.SlotsError), find[*pawl.SlotsError]},
+	} {
+		for _, whole := range []bool{false, true} {
+			if whole {
+				fill(reflect.ValueOf(k.said).Elem())
+			}
+			for _, d.err = range []error{k.said, fmt.Errorf("%w: %w: %w", pawl.ErrUncertain, driver.ErrUnavailable, k.said)} {
+				_, err := c.Inspect(t.Context(), "a")
+				got := k.find(err)
+				if got == nil || got.Error() != k.said.Error() || asJSON(t, got) != asJSON(t, k.said) {
+					t.Errorf("%T: errors.As finds %#v in %v; want %#v", k.said, got, err, k.said)
+				}
+				for _, o := range outcomes {
+					if errors.Is(got, o) != errors.Is(k.said, o) {
+						t.Errorf("%T: %v is %v", k.said, got, o)
+					}
+				}
+			}
+		}
+	}
+	d.err = nil
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -46,7 +45,7 @@ func TestInspectShowsWaiters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []driver.Waiter{{Holder: who, Since: since.Round(0), Why: "to write", Local: true, Holds: []driver.Hold{{Name: "y", Lease: y.ID()}}}}
+		want := []pawl.Waiter{{Holder: who, Since: since.Round(0), Why: "to write", Local: true, Holds: []pawl.Hold{{Name: "y", Lease: y.ID()}}}}
 		if len(info.Waiters) == 1 {
 			want[0].Lease = info.Waiters[0].Lease
 		}

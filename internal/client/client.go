@@ -168,7 +168,9 @@ func (c *Client) end() error {
 	c.renewals.Close()
 	c.background.Wait()
 	if c.store != nil {
-		errs = append(errs, c.store.Close())
+		if err := c.store.Close(); err != nil {
+			errs = append(errs, c.config.Wrap("close", "", err))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -44,7 +44,7 @@ func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 	defer cancel()
 	grant, err := l.grant.remote.Downgrade(asking, req)
 	if back = nil; err != nil {
-		back = l.grant.remote.Release(ctx)
+		back = l.wrap("release", l.grant.remote.Release(ctx))
 	}
 	c.leave(l)
 	c.observer.Released(l, back)

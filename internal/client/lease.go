@@ -176,10 +176,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	switch giving, back := l.letGo(); giving {
 	case trust.Fewer:
 		l.check()
-		if err := l.Cause(); err != nil {
-			return l.wrap("release", err)
-		}
-		return nil
+		return l.wrap("release", l.Cause())
 	case trust.Again:
 		// A channel, not a mutex: the call waits for the store, and only a wait on a
 		// channel lets the fake time of a test go on.
@@ -218,9 +215,7 @@ func (l *Lease) release(ctx context.Context) error {
 	} else {
 		err = l.grant.remote.Release(ctx)
 	}
-	if err != nil {
-		err = l.wrap("release", err)
-	}
+	err = l.wrap("release", err)
 	c.leave(l)
 	if !l.idle { // the release of an idle lease was reported before
 		c.observer.Released(l, err)
@@ -228,7 +223,11 @@ func (l *Lease) release(ctx context.Context) error {
 	return err
 }
 
+// wrap makes an error for users.
 func (l *Lease) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return l.grant.client.config.Wrap(op, l.grant.name, err)
 }
 

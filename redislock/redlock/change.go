@@ -116,9 +116,9 @@ func newChange(ctx context.Context, conf Change) (*change, error) {
 	if n, q := len(next), c.quor[1]; q <= n/2 || q > n {
 		return nil, fmt.Errorf("%d of %d nodes are no quorum: use %d to %d", q, n, n/2+1, n)
 	}
-	c.limit = epoch.NewLimit(opts.MaxTTL, opts.Holder)
+	c.limit = epoch.NewLimit(opts.MaxTTL, driver.Holder(opts.Holder))
 	var who driver.Holder
-	if err := json.Unmarshal([]byte(storekit.Signature(opts.Holder)), &who); err != nil {
+	if err := json.Unmarshal([]byte(storekit.Signature(driver.Holder(opts.Holder))), &who); err != nil {
 		return nil, err
 	}
 	c.by = strings.ReplaceAll(who.String(), "\n", " ")

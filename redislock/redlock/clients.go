@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
@@ -52,7 +53,7 @@ func nodesOf(clients []rueidis.Client, opts *Options) ([]nodewire.Node, error) {
 	if err := opts.check(addrs); err != nil {
 		return nil, err
 	}
-	limit := epoch.NewLimit(opts.MaxTTL, opts.Holder)
+	limit := epoch.NewLimit(opts.MaxTTL, driver.Holder(opts.Holder))
 	limit.Note = opts.noted
 	conf := nodeConfig(opts, limit)
 	conf.Owned = false

@@ -90,7 +90,7 @@ func open(ctx context.Context, url string, opts *Options) (*store, *Options, err
 	timeout := cmp.Or(opts.ConnectTimeout, conn.DefaultConnect)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout+time.Second, errSilent)
 	defer cancel()
-	limit := epoch.NewLimit(opts.MaxTTL, opts.Holder)
+	limit := epoch.NewLimit(opts.MaxTTL, driver.Holder(opts.Holder))
 	limit.Note = opts.noted
 	// The nodes do not log: the restart of one node does not matter, and the store reports
 	// a restart of many.

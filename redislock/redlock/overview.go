@@ -40,7 +40,7 @@ func overview(ctx context.Context, url string, opts *Options) ([]Status, int, er
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), errSilent)
 	defer cancel()
-	conf := nodeConfig(opts, epoch.NewLimit(opts.MaxTTL, opts.Holder))
+	conf := nodeConfig(opts, epoch.NewLimit(opts.MaxTTL, driver.Holder(opts.Holder)))
 	var addrs []string
 	for _, p := range places {
 		addrs = append(addrs, addrOf(p))

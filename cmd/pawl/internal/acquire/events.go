@@ -16,27 +16,26 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // Event is a line that --events writes. It obeys the rule for schema.
 type Event struct {
-	Schema     int           `json:"schema"`
-	Time       time.Time     `json:"time"`
-	Event      string        `json:"event"` // waiting acquired started suspect leftovers lost released exited failed clock
-	Name       string        `json:"name"`
-	Lease      string        `json:"lease,omitempty"`
-	Token      uint64        `json:"token,omitempty"`
-	Holders    []driver.Held `json:"holders,omitempty"`    // waiting: who has it
-	Ahead      *int          `json:"ahead,omitempty"`      // waiting: how many come before us
-	Closed     float64       `json:"closed,omitempty"`     // waiting: the store grants nothing for so many seconds
-	Unanswered float64       `json:"unanswered,omitempty"` // waiting: the store has not answered for so many seconds; error says why
-	Left       []Left        `json:"left,omitempty"`       // leftovers: processes that the command left running
-	PID        int           `json:"pid,omitempty"`        // started, exited: the command
-	Code       *int          `json:"code,omitempty"`       // exited, failed: exit code
-	Signal     int           `json:"signal,omitempty"`     // exited: the signal that ended the command
-	Kind       string        `json:"kind,omitempty"`       // failed: busy, lost, unavailable …
-	Error      string        `json:"error,omitempty"`      // suspect, lost, released, failed: why; clock: what
+	Schema     int         `json:"schema"`
+	Time       time.Time   `json:"time"`
+	Event      string      `json:"event"` // waiting acquired started suspect leftovers lost released exited failed clock
+	Name       string      `json:"name"`
+	Lease      string      `json:"lease,omitempty"`
+	Token      uint64      `json:"token,omitempty"`
+	Holders    []pawl.Held `json:"holders,omitempty"`    // waiting: who has it
+	Ahead      *int        `json:"ahead,omitempty"`      // waiting: how many come before us
+	Closed     float64     `json:"closed,omitempty"`     // waiting: the store grants nothing for so many seconds
+	Unanswered float64     `json:"unanswered,omitempty"` // waiting: the store has not answered for so many seconds; error says why
+	Left       []Left      `json:"left,omitempty"`       // leftovers: processes that the command left running
+	PID        int         `json:"pid,omitempty"`        // started, exited: the command
+	Code       *int        `json:"code,omitempty"`       // exited, failed: exit code
+	Signal     int         `json:"signal,omitempty"`     // exited: the signal that ended the command
+	Kind       string      `json:"kind,omitempty"`       // failed: busy, lost, unavailable …
+	Error      string      `json:"error,omitempty"`      // suspect, lost, released, failed: why; clock: what
 }
 
 // Left is a process that a command has left running.

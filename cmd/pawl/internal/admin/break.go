@@ -18,7 +18,6 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
-	"github.com/pawl-go/pawl/driver"
 )
 
 type breakArgs struct {
@@ -155,7 +154,7 @@ func (b *breakArgs) nobody(s *stores.Store) error {
 }
 
 // end returns a hint how to end a process that holds the lock without a lease.
-func (b *breakArgs) end(h driver.Held, s *stores.Store) string {
+func (b *breakArgs) end(h pawl.Held, s *stores.Store) string {
 	if h.PID == 0 {
 		return "look again: " + s.Show(b.name)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
@@ -25,8 +24,8 @@ func TestBreakFailure(t *testing.T) {
 	}
 	s := &stores.Store{URL: u, Flag: " -s file:///d"}
 	b := &breakArgs{name: "deploy", lease: "l1", wait: time.Minute}
-	held := func(h driver.Held) error {
-		return &pawl.HeldError{Info: &pawl.Info{Name: "deploy", Holders: []driver.Held{h}}}
+	held := func(h pawl.Held) error {
+		return &pawl.HeldError{Info: &pawl.Info{Name: "deploy", Holders: []pawl.Held{h}}}
 	}
 	tx := &pawl.Transaction{}
 	for _, c := range []struct {
@@ -35,9 +34,9 @@ func TestBreakFailure(t *testing.T) {
 		says []string
 	}{
 		{pawl.ErrReleased, exit.Nobody, []string{`nobody holds "deploy"`, "pawl ls -s file:///d"}},
-		{held(driver.Held{Lease: "l2"}), exit.Busy, []string{"that lease does not hold the lock", "pawl show deploy -s file:///d"}},
-		{held(driver.Held{Lease: "l1", Transaction: tx}), exit.Busy, []string{"an open transaction that it guards keeps the name", tx.End()}},
-		{held(driver.Held{Lease: "l2", Transaction: tx}), exit.Busy, []string{"that lease does not hold the lock"}},
+		{held(pawl.Held{Lease: "l2"}), exit.Busy, []string{"that lease does not hold the lock", "pawl show deploy -s file:///d"}},
+		{held(pawl.Held{Lease: "l1", Transaction: tx}), exit.Busy, []string{"an open transaction that it guards keeps the name", tx.End()}},
+		{held(pawl.Held{Lease: "l2", Transaction: tx}), exit.Busy, []string{"that lease does not hold the lock"}},
 		{&pawl.Error{Op: "break", Name: "deploy", Err: fmt.Errorf("pid 7 is stopped: %w", context.DeadlineExceeded)}, exit.Busy,
 			[]string{`"deploy" was not released within 1m0s: pid 7 is stopped; the holder has been asked and may still release it`}},
 		{context.DeadlineExceeded, exit.Busy, []string{`"deploy" was not released within 1m0s; the holder`}},

@@ -55,24 +55,24 @@ func TestStuck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := func(h driver.Held) *pawl.Info { return &pawl.Info{Name: "x", Holders: []driver.Held{h}} }
+	held := func(h pawl.Held) *pawl.Info { return &pawl.Info{Name: "x", Holders: []pawl.Held{h}} }
 	const nobody = 1 << 22 // more than the kernel gives a process
 	for _, c := range []struct {
 		name string
 		info *pawl.Info
 		want string // the checks that warn
 	}{
-		{"held", held(driver.Held{Acquired: time.Now().Add(-time.Minute)}), ""},
-		{"held for long", held(driver.Held{Acquired: time.Now().Add(-time.Hour)}), "held long"},
-		{"since when is not known", held(driver.Held{}), ""},
-		{"an orphan", held(driver.Held{Orphan: true, Acquired: time.Now().Add(-time.Hour)}), "orphan"},
-		{"of ours", held(driver.Held{Holder: pawl.Holder{Host: host, PID: os.Getpid()}}), ""},
-		{"of one that has gone", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace()}}), "holder"},
-		{"of a script whose first step has ended", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace(), Command: waiting.AcquireCommand}}), ""},
-		{"of one elsewhere", held(driver.Held{Holder: pawl.Holder{Host: "x" + host, PID: nobody}}), ""},
-		{"nobody's", &pawl.Info{Name: "x", Waiters: []driver.Waiter{{}}}, "queue"},
-		{"with a queue", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}}}, ""},
-		{"with a dead waiter", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}, {Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace()}}}}, "queue"},
+		{"held", held(pawl.Held{Acquired: time.Now().Add(-time.Minute)}), ""},
+		{"held for long", held(pawl.Held{Acquired: time.Now().Add(-time.Hour)}), "held long"},
+		{"since when is not known", held(pawl.Held{}), ""},
+		{"an orphan", held(pawl.Held{Orphan: true, Acquired: time.Now().Add(-time.Hour)}), "orphan"},
+		{"of ours", held(pawl.Held{Holder: pawl.Holder{Host: host, PID: os.Getpid()}}), ""},
+		{"of one that has gone", held(pawl.Held{Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace()}}), "holder"},
+		{"of a script whose first step has ended", held(pawl.Held{Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace(), Command: waiting.AcquireCommand}}), ""},
+		{"of one elsewhere", held(pawl.Held{Holder: pawl.Holder{Host: "x" + host, PID: nobody}}), ""},
+		{"nobody's", &pawl.Info{Name: "x", Waiters: []pawl.Waiter{{}}}, "queue"},
+		{"with a queue", &pawl.Info{Name: "x", Holders: []pawl.Held{{}}, Waiters: []pawl.Waiter{{}}}, ""},
+		{"with a dead waiter", &pawl.Info{Name: "x", Holders: []pawl.Held{{}}, Waiters: []pawl.Waiter{{}, {Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace()}}}}, "queue"},
 	} {
 		d := &doctor{store: &stores.Store{Flag: " -s file:///x"}, long: time.Hour}
 		var checks []string
@@ -87,7 +87,7 @@ func TestStuck(t *testing.T) {
 		}
 	}
 	d := &doctor{store: &stores.Store{}, long: time.Hour, out: doctorJSON{State: &report.State{Closed: "3s"}}}
-	if found := d.stuck(&pawl.Info{Name: "x", Waiters: []driver.Waiter{{}}}); len(found) > 0 {
+	if found := d.stuck(&pawl.Info{Name: "x", Waiters: []pawl.Waiter{{}}}); len(found) > 0 {
 		t.Errorf("in quarantine a queue waits for good reason: %+v", found)
 	}
 }

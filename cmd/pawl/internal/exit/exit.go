@@ -111,7 +111,7 @@ func OfStore(err error, store string) *Failure {
 
 func storeError(err error, store string) *Failure {
 	text := strings.TrimSuffix(Plain(err), ": "+errors.ErrUnsupported.Error())
-	var slots *pawl.SlotsError
+	var slots *driver.SlotsError
 	switch {
 	case errors.As(err, &slots):
 		return Fail(Config, text, fmt.Sprintf("use --slots %d, or another name", slots.Held))

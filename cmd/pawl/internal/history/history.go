@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // Span is a lease, a wait or a quarantine, from its begin to its end. Instants are in
@@ -36,11 +35,11 @@ type Span struct {
 
 	// Holder and Waiter are from the last look that showed them. Waited is the wait that ended with
 	// this lease. They are for reports of changes; spans in Ended lack them.
-	Holder *driver.Held   `json:"-"`
-	Waiter *driver.Waiter `json:"-"`
-	Waited *Span          `json:"-"`
+	Holder *pawl.Held   `json:"-"`
+	Waiter *pawl.Waiter `json:"-"`
+	Waited *Span        `json:"-"`
 
-	who  driver.Holder
+	who  pawl.Holder
 	left time.Duration // the longest time that the lease had left in any look
 }
 
@@ -124,7 +123,7 @@ func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
 }
 
 // lease begins the span of a lease.
-func (h *History) lease(s *Store, l *Lock, held *driver.Held, now time.Time) *Span {
+func (h *History) lease(s *Store, l *Lock, held *pawl.Held, now time.Time) *Span {
 	sp := h.begin(Span{Store: s.Name, Name: l.Name, What: "lease", Kind: cmp.Or(display.Kind(held.Shared, held.Slots), "exclusive"), Why: held.Why,
 		Token: held.Token, From: between(s.Asked, held.Acquired, now), State: "held"})
 	sp.by(held.Holder)
@@ -168,7 +167,7 @@ func (h *History) followWaiters(s *Store, l *Lock, there, held map[string]bool, 
 	return news
 }
 
-func (s *Span) by(p driver.Holder) {
+func (s *Span) by(p pawl.Holder) {
 	p.Trace = "" // a waiter may have none
 	s.who, s.Person, s.Host = p, p.String(), p.Host
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // TestQuarantine: it is a span of the whole store, and goes on while the store does not answer.
@@ -50,11 +49,11 @@ func TestWhoWas(t *testing.T) {
 		news, _ := h.Take(s, &Look{At: time.Unix(at, 0), Infos: infos})
 		return news
 	}
-	holder := driver.Held{Holder: pawl.Holder{User: "alice"}, Lease: "a", Token: 1, Expires: time.Unix(30, 0)}
-	waiter := driver.Waiter{Holder: pawl.Holder{User: "bob"}, Lease: "b", Since: time.Unix(2, 0)}
-	look(1, &pawl.Info{Name: "x", Holders: []driver.Held{holder}})
+	holder := pawl.Held{Holder: pawl.Holder{User: "alice"}, Lease: "a", Token: 1, Expires: time.Unix(30, 0)}
+	waiter := pawl.Waiter{Holder: pawl.Holder{User: "bob"}, Lease: "b", Since: time.Unix(2, 0)}
+	look(1, &pawl.Info{Name: "x", Holders: []pawl.Held{holder}})
 	holder.Expires = time.Unix(40, 0)
-	look(11, &pawl.Info{Name: "x", Holders: []driver.Held{holder}, Waiters: []driver.Waiter{waiter}})
+	look(11, &pawl.Info{Name: "x", Holders: []pawl.Held{holder}, Waiters: []pawl.Waiter{waiter}})
 	news := look(12)
 	slices.SortFunc(news, func(a, b *Span) int { return int(a.ID) - int(b.ID) })
 	if len(news) != 2 || news[0].Holder == nil || news[0].Holder.Lease != "a" || !news[0].Holder.Expires.Equal(holder.Expires) ||
@@ -74,13 +73,13 @@ func TestWhoWas(t *testing.T) {
 // TestNamelessWaiter: a waiter of whom nothing is known is one only if that stays so.
 func TestNamelessWaiter(t *testing.T) {
 	h, s := New(0), &Store{Name: "mem:"}
-	nameless := driver.Waiter{Holder: pawl.Holder{Host: "vm", PID: 7}}
-	bob := driver.Waiter{Holder: pawl.Holder{User: "bob", Host: "vm", PID: 7}, Lease: "b"}
+	nameless := pawl.Waiter{Holder: pawl.Holder{Host: "vm", PID: 7}}
+	bob := pawl.Waiter{Holder: pawl.Holder{User: "bob", Host: "vm", PID: 7}, Lease: "b"}
 	for i, c := range []struct {
-		waiter driver.Waiter
+		waiter pawl.Waiter
 		want   string
 	}{{nameless, ""}, {bob, "bob waiting;"}, {nameless, "bob left;"}, {nameless, " waiting;"}, {nameless, ""}} {
-		news, _ := h.Take(s, &Look{At: time.Unix(int64(i), 0), Infos: []*pawl.Info{{Name: "x", Waiters: []driver.Waiter{c.waiter}}}})
+		news, _ := h.Take(s, &Look{At: time.Unix(int64(i), 0), Infos: []*pawl.Info{{Name: "x", Waiters: []pawl.Waiter{c.waiter}}}})
 		got := ""
 		for _, sp := range news {
 			got += sp.Waiter.User + " " + sp.State + ";"
@@ -94,7 +93,7 @@ func TestNamelessWaiter(t *testing.T) {
 // TestNothingIsKept: for whoever tells what has changed and forgets it.
 func TestNothingIsKept(t *testing.T) {
 	h, s := New(0), &Store{Name: "mem:"}
-	held := &pawl.Info{Name: "x", Holders: []driver.Held{{Lease: "a", Token: 1}}}
+	held := &pawl.Info{Name: "x", Holders: []pawl.Held{{Lease: "a", Token: 1}}}
 	for range 3 {
 		if begun, _ := h.Take(s, &Look{At: time.Unix(1, 0), Infos: []*pawl.Info{held}}); len(begun) != 1 {
 			t.Errorf("begun: %v", begun)
@@ -132,7 +131,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	most := 0
 	for i := range 60000 {
 		now := time.Unix(int64(i), 0)
-		info := &pawl.Info{Name: fmt.Sprintf("batch/%d", i), Holders: []driver.Held{{
+		info := &pawl.Info{Name: fmt.Sprintf("batch/%d", i), Holders: []pawl.Held{{
 			Holder: pawl.Holder{User: "ci", Host: fmt.Sprintf("worker-%d", i), PID: i, Command: "terraform apply"},
 			Lease:  fmt.Sprintf("%032d", i), Token: pawl.Token(i), Why: fmt.Sprintf("nightly run %d", i), Acquired: now,
 		}}}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // TestOften: exclusive leases that begin one after the other, lately, and none that was there before
@@ -17,10 +16,10 @@ import (
 func TestOften(t *testing.T) {
 	h, s := New(0), &Store{Name: "mem:"}
 	look := func(second int, shared bool) map[string]int {
-		lease := func(id string) driver.Held { return driver.Held{Lease: id, Shared: shared} }
+		lease := func(id string) pawl.Held { return pawl.Held{Lease: id, Shared: shared} }
 		h.Take(s, &Look{At: time.Unix(int64(second), 0), Infos: []*pawl.Info{
-			{Name: "leader", Holders: []driver.Held{lease(fmt.Sprint(second))}},
-			{Name: "steady", Holders: []driver.Held{lease("x")}},
+			{Name: "leader", Holders: []pawl.Held{lease(fmt.Sprint(second))}},
+			{Name: "steady", Holders: []pawl.Held{lease("x")}},
 		}})
 		return s.Changing()
 	}

@@ -162,7 +162,7 @@ func (r *adoption) ours(ctx context.Context, s *stores.Store) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == r.lease })
+	i := slices.IndexFunc(info.Holders, func(h pawl.Held) bool { return h.Lease == r.lease })
 	if i < 0 || info.Holders[i].Command == waiting.AcquireCommand { // if the lease has just ended, the next request tells
 		return nil
 	}
@@ -203,8 +203,8 @@ func (r *adoption) release(ctx context.Context, s *stores.Store, g *participant.
 }
 
 func (r *adoption) failure(ctx context.Context, s *stores.Store, err error) error {
-	var lost *pawl.LostError
-	var closed *pawl.ClosedError
+	var lost *driver.LostError
+	var closed *driver.ClosedError
 	switch {
 	case err == nil:
 		return nil

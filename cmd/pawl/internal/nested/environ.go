@@ -15,7 +15,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // heldVar names the variable with the leases of all outer pawl runs. Each is the lease's id, "=" and the
@@ -23,11 +22,11 @@ import (
 const heldVar = "PAWL_HELD"
 
 // Held returns the leases of the outer pawl runs.
-func Held() (holds []driver.Hold) {
+func Held() (holds []pawl.Hold) {
 	for _, s := range strings.Fields(os.Getenv(heldVar)) {
 		lease, name, _ := strings.Cut(s, "=")
 		if name, err := url.PathUnescape(name); err == nil {
-			holds = append(holds, driver.Hold{Name: name, Lease: lease})
+			holds = append(holds, pawl.Hold{Name: name, Lease: lease})
 		}
 	}
 	return holds
@@ -41,7 +40,7 @@ func Surrounding(info *pawl.Info, inner string) error {
 		return nil
 	}
 	for _, h := range info.Holders {
-		if slices.ContainsFunc(Held(), func(outer driver.Hold) bool { return outer.Lease == h.Lease }) {
+		if slices.ContainsFunc(Held(), func(outer pawl.Hold) bool { return outer.Lease == h.Lease }) {
 			return exit.Fail(exit.Busy, fmt.Sprintf("%q: the surrounding pawl run already holds it (pid %d)", info.Name, h.PID),
 				"use another name, or remove the inner "+inner)
 		}

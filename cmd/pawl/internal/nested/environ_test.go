@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -18,11 +17,11 @@ import (
 // have the same.
 func TestSurrounding(t *testing.T) {
 	t.Setenv(heldVar, "l1=deploy l2=a%20b broken%zz l3=%zz")
-	if got, want := Held(), []driver.Hold{{Name: "deploy", Lease: "l1"}, {Name: "a b", Lease: "l2"}, {Name: "", Lease: "broken%zz"}}; !reflect.DeepEqual(got, want) {
+	if got, want := Held(), []pawl.Hold{{Name: "deploy", Lease: "l1"}, {Name: "a b", Lease: "l2"}, {Name: "", Lease: "broken%zz"}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("held are %+v, want %+v", got, want)
 	}
 	info := func(lease string) *pawl.Info {
-		return &pawl.Info{Name: "deploy", Holders: []driver.Held{{Lease: lease, Holder: driver.Holder{PID: 7}}}}
+		return &pawl.Info{Name: "deploy", Holders: []pawl.Held{{Lease: lease, Holder: pawl.Holder{PID: 7}}}}
 	}
 	for _, c := range []struct {
 		info   *pawl.Info

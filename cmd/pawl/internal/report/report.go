@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // Schema is the version of the JSON.
@@ -16,11 +15,11 @@ const Schema = 1
 
 // Lock describes a name with its holders and waiters.
 type Lock struct {
-	Name    string          `json:"name"`
-	Held    bool            `json:"held"`
-	Token   pawl.Token      `json:"token"` // the largest that was granted or reserved; holders may have smaller ones
-	Holders []driver.Held   `json:"holders"`
-	Waiters []driver.Waiter `json:"waiters"` // first come first
+	Name    string        `json:"name"`
+	Held    bool          `json:"held"`
+	Token   pawl.Token    `json:"token"` // the largest that was granted or reserved; holders may have smaller ones
+	Holders []pawl.Held   `json:"holders"`
+	Waiters []pawl.Waiter `json:"waiters"` // first come first
 }
 
 // Broken is the result of a break.
@@ -42,7 +41,7 @@ type State struct {
 
 // LockOf returns info as a Lock.
 func LockOf(info *pawl.Info) Lock {
-	l := Lock{info.Name, len(info.Holders) > 0, info.Token, append([]driver.Held{}, info.Holders...), append([]driver.Waiter{}, info.Waiters...)}
+	l := Lock{info.Name, len(info.Holders) > 0, info.Token, append([]pawl.Held{}, info.Holders...), append([]pawl.Waiter{}, info.Waiters...)}
 	for i := range l.Holders {
 		h := &l.Holders[i]
 		h.Acquired, h.Renewed, h.Expires = instant(h.Acquired), instant(h.Renewed), instant(h.Expires)

@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // TestInstants: no instant that somebody has written into a store keeps a lock from being
 // described.
 func TestInstants(t *testing.T) {
 	for _, at := range []time.Time{{}, time.Unix(0, 0), time.UnixMicro(math.MaxInt64), time.UnixMicro(math.MinInt64), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)} {
-		info := &pawl.Info{Holders: []driver.Held{{Acquired: at, Renewed: at, Expires: at}}, Waiters: []driver.Waiter{{Since: at}}}
+		info := &pawl.Info{Holders: []pawl.Held{{Acquired: at, Renewed: at, Expires: at}}, Waiters: []pawl.Waiter{{Since: at}}}
 		if _, err := json.Marshal(LockOf(info)); err != nil {
 			t.Errorf("%v: %v", at, err)
 		}

@@ -206,7 +206,7 @@ type slowStore struct {
 	lists atomic.Int64
 }
 
-func (s *slowStore) List(ctx context.Context, prefix string) ([]*pawl.Info, error) {
+func (s *slowStore) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
 	s.lists.Add(1)
 	time.Sleep(2 * time.Second)
 	return s.Store.List(ctx, prefix)

@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // part is a lease or a wait in a story, in seconds before its end; to is 0 if it goes on.
@@ -102,12 +101,12 @@ func then(story []part, now time.Time, ago int) (infos []*pawl.Info) {
 		who := pawl.Holder{User: p.user, Host: p.host, PID: 800 + int(p.host[len(p.host)-1]), Command: p.command}
 		began := now.Add(-time.Duration(p.from) * time.Second)
 		if p.token == 0 {
-			info.Waiters = append(info.Waiters, driver.Waiter{Holder: who, Why: p.why, Since: began})
+			info.Waiters = append(info.Waiters, pawl.Waiter{Holder: who, Why: p.why, Since: began})
 			continue
 		}
 		renewed := now.Add(-time.Duration(max(p.renewed, ago-ago%10)) * time.Second)
 		info.Token = max(info.Token, p.token)
-		info.Holders = append(info.Holders, driver.Held{Holder: who, Lease: p.host, Token: p.token, Why: p.why,
+		info.Holders = append(info.Holders, pawl.Held{Holder: who, Lease: p.host, Token: p.token, Why: p.why,
 			Acquired: began, Expires: renewed.Add(30 * time.Second), Shared: p.shared, Slots: p.slots})
 	}
 	return infos

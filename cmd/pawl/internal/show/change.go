@@ -11,23 +11,23 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // change is an event of "pawl watch". It obeys the rule for schema.
 type change struct {
-	Schema  int            `json:"schema"`
-	Time    time.Time      `json:"time"`  // when pawl saw it
-	Event   string         `json:"event"` // as in watchHelp
-	Store   string         `json:"store"`
-	Name    string         `json:"name,omitempty"` // empty: the event is about the store
-	Holder  *driver.Held   `json:"holder,omitempty"`
-	Waiter  *driver.Waiter `json:"waiter,omitempty"`  // granted: the holder as a waiter, if pawl saw it wait
-	Seconds float64        `json:"seconds,omitempty"` // how long it lasted, as far as pawl saw it
-	State   *report.State  `json:"state,omitempty"`   // closed
-	Error   string         `json:"error,omitempty"`   // silent, unread: why
+	Schema  int           `json:"schema"`
+	Time    time.Time     `json:"time"`  // when pawl saw it
+	Event   string        `json:"event"` // as in watchHelp
+	Store   string        `json:"store"`
+	Name    string        `json:"name,omitempty"` // empty: the event is about the store
+	Holder  *pawl.Held    `json:"holder,omitempty"`
+	Waiter  *pawl.Waiter  `json:"waiter,omitempty"`  // granted: the holder as a waiter, if pawl saw it wait
+	Seconds float64       `json:"seconds,omitempty"` // how long it lasted, as far as pawl saw it
+	State   *report.State `json:"state,omitempty"`   // closed
+	Error   string        `json:"error,omitempty"`   // silent, unread: why
 
 	said string // silent, unread: the error for people
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // looks is a watch that is shown what a test makes up.
@@ -68,22 +67,22 @@ func (l *looks) look(s int, want string, look history.Look) {
 	}
 }
 
-func heldFrom(s int, user string, token pawl.Token, expires int) driver.Held {
-	return driver.Held{Holder: pawl.Holder{User: user}, Lease: "lease of " + user, Token: token, Why: user + "'s work", Acquired: at(s), Expires: at(expires)}
+func heldFrom(s int, user string, token pawl.Token, expires int) pawl.Held {
+	return pawl.Held{Holder: pawl.Holder{User: user}, Lease: "lease of " + user, Token: token, Why: user + "'s work", Acquired: at(s), Expires: at(expires)}
 }
 
-func waitsFrom(s int, user string) driver.Waiter {
-	return driver.Waiter{Holder: pawl.Holder{User: user}, Lease: "lease of " + user, Since: at(s)}
+func waitsFrom(s int, user string) pawl.Waiter {
+	return pawl.Waiter{Holder: pawl.Holder{User: user}, Lease: "lease of " + user, Since: at(s)}
 }
 
 // TestWatchTells: what is told of each look, in the order in which it happened.
 func TestWatchTells(t *testing.T) {
 	l := newLooks(t)
-	lock := func(name string, holders []driver.Held, waiters ...driver.Waiter) *pawl.Info {
+	lock := func(name string, holders []pawl.Held, waiters ...pawl.Waiter) *pawl.Info {
 		return &pawl.Info{Name: name, Holders: holders, Waiters: waiters}
 	}
-	holds := func(h ...driver.Held) []driver.Held { return h }
-	alice, bob, carol := heldFrom(-60, "alice", 41, 30), heldFrom(9, "bob", 42, 40), driver.Waiter{Holder: pawl.Holder{User: "carol"}, Since: at(5), Shared: true}
+	holds := func(h ...pawl.Held) []pawl.Held { return h }
+	alice, bob, carol := heldFrom(-60, "alice", 41, 30), heldFrom(9, "bob", 42, 40), pawl.Waiter{Holder: pawl.Holder{User: "carol"}, Since: at(5), Shared: true}
 	l.look(0, `
 		held      a  alice, for 1m0s (why: alice's work), token 41
 		waiting   a  bob, for 10s
@@ -111,7 +110,7 @@ func TestWatchTells(t *testing.T) {
 // TestWatchTellsOfTheStore: that it is silent, and nothing of the locks then; and that it is closed.
 func TestWatchTellsOfTheStore(t *testing.T) {
 	l := newLooks(t)
-	infos := []*pawl.Info{{Name: "a", Holders: []driver.Held{heldFrom(-1, "alice", 1, 100)}}}
+	infos := []*pawl.Info{{Name: "a", Holders: []pawl.Held{heldFrom(-1, "alice", 1, 100)}}}
 	l.look(0, `held      a  alice, for 1s (why: alice's work), token 1`, history.Look{Infos: infos})
 	l.look(1, `silent    redis://localhost does not answer`, history.Look{Err: context.DeadlineExceeded})
 	l.look(2, "", history.Look{Err: context.DeadlineExceeded})
@@ -131,24 +130,24 @@ func TestGrantedToAnotherOfTheProcess(t *testing.T) {
 	l := newLooks(t)
 	one, two := waitsFrom(0, "alice"), waitsFrom(0, "alice")
 	two.Lease = "another"
-	l.look(1, "waiting   a  alice, for 1s\nwaiting   a  alice, for 1s", history.Look{Infos: []*pawl.Info{{Name: "a", Waiters: []driver.Waiter{one, two}}}})
+	l.look(1, "waiting   a  alice, for 1s\nwaiting   a  alice, for 1s", history.Look{Infos: []*pawl.Info{{Name: "a", Waiters: []pawl.Waiter{one, two}}}})
 	l.look(2, "granted   a  alice, waited 2s (why: alice's work), token 5\nleft      a  alice, after 2s",
-		history.Look{Infos: []*pawl.Info{{Name: "a", Holders: []driver.Held{heldFrom(2, "alice", 5, 30)}}}})
+		history.Look{Infos: []*pawl.Info{{Name: "a", Holders: []pawl.Held{heldFrom(2, "alice", 5, 30)}}}})
 }
 
 // TestWaitThatEndsAfterItsGrant: a store may show the lease and the wait for it at once.
 func TestWaitThatEndsAfterItsGrant(t *testing.T) {
 	l := newLooks(t)
-	held := []driver.Held{heldFrom(1, "bob", 5, 30)}
+	held := []pawl.Held{heldFrom(1, "bob", 5, 30)}
 	l.look(0, "", history.Look{})
 	l.look(1, "granted   a  bob (why: bob's work), token 5",
-		history.Look{Infos: []*pawl.Info{{Name: "a", Holders: held, Waiters: []driver.Waiter{waitsFrom(1, "bob")}}}})
+		history.Look{Infos: []*pawl.Info{{Name: "a", Holders: held, Waiters: []pawl.Waiter{waitsFrom(1, "bob")}}}})
 	l.look(2, "", history.Look{Infos: []*pawl.Info{{Name: "a", Holders: held}}})
 }
 
 // TestLineFits: on a terminal an event is one line, with as much of it as there is room for.
 func TestLineFits(t *testing.T) {
-	c := change{Time: base, Event: "held", Seconds: 10, Holder: &driver.Held{Token: 41, Why: "nightly",
+	c := change{Time: base, Event: "held", Seconds: 10, Holder: &pawl.Held{Token: 41, Why: "nightly",
 		Holder: pawl.Holder{User: "root", Host: "vm", PID: 11057, Command: strings.Repeat("ä", 20)}}}
 	who := `root@vm (pid 11057, "` + strings.Repeat("ä", 20) + `")`
 	for _, l := range []struct {
@@ -173,7 +172,7 @@ func TestHostileNamesInLines(t *testing.T) {
 	l := newLooks(t)
 	evil := heldFrom(0, "eve\x1b[2J", 1, 30)
 	evil.Why = "one\ntwo"
-	l.look(1, "held      a  eve\uFFFD[2J, for 1s (why: one\uFFFDtwo), token 1", history.Look{Infos: []*pawl.Info{{Name: "a", Holders: []driver.Held{evil}}}})
+	l.look(1, "held      a  eve\uFFFD[2J, for 1s (why: one\uFFFDtwo), token 1", history.Look{Infos: []*pawl.Info{{Name: "a", Holders: []pawl.Held{evil}}}})
 	l.JSON = true
 	l.out.Reset()
 	if err := l.tell(change{Name: "a\nb\u2028<"}); err != nil || strings.Count(l.out.String(), "\n") != 1 || !json.Valid(l.out.Bytes()) {

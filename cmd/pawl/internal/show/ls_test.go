@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 )
 
 func TestLsOrder(t *testing.T) {
 	held := func(name string, since time.Duration, waiters int) *pawl.Info {
-		return &pawl.Info{Name: name, Holders: []driver.Held{{Acquired: time.Now().Add(-since)}}, Waiters: make([]driver.Waiter, waiters)}
+		return &pawl.Info{Name: name, Holders: []pawl.Held{{Acquired: time.Now().Add(-since)}}, Waiters: make([]pawl.Waiter, waiters)}
 	}
 	for order, want := range map[string]string{"name": "a b c d", "age": "b a d c", "waiting": "c a b d"} {
-		infos := []*pawl.Info{held("a", time.Minute, 1), held("b", time.Hour, 1), {Name: "c", Waiters: make([]driver.Waiter, 2)}, held("d", time.Second, 0)}
+		infos := []*pawl.Info{held("a", time.Minute, 1), held("b", time.Hour, 1), {Name: "c", Waiters: make([]pawl.Waiter, 2)}, held("d", time.Second, 0)}
 		slices.SortStableFunc(infos, lsOrders[order])
 		var names []string
 		for _, i := range infos {

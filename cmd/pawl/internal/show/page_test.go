@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // TestOperationsWatch: docs/operations.md shows what watch prints.
@@ -41,11 +40,11 @@ func TestOperationsWatch(t *testing.T) {
 		}
 	}
 	seven, eight := pawl.Holder{User: "ci", Host: "ci-7", PID: 812, Command: "make deploy"}, pawl.Holder{User: "ci", Host: "ci-8", PID: 944, Command: "make deploy"}
-	old := driver.Held{Holder: seven, Lease: "7", Token: 41, Acquired: begin.Add(-12 * time.Second), Why: "release 7"}
-	next := driver.Held{Holder: eight, Lease: "8", Token: 42, Acquired: begin.Add(9 * time.Second), Why: "release 8"}
-	waiter := driver.Waiter{Holder: eight, Lease: "8", Since: begin.Add(-11 * time.Second), Why: "release 8"}
-	look(0, history.Look{Infos: []*pawl.Info{{Name: "deploy", Holders: []driver.Held{old}, Waiters: []driver.Waiter{waiter}}}})
-	look(9*time.Second, history.Look{Infos: []*pawl.Info{{Name: "deploy", Holders: []driver.Held{next}}}})
+	old := pawl.Held{Holder: seven, Lease: "7", Token: 41, Acquired: begin.Add(-12 * time.Second), Why: "release 7"}
+	next := pawl.Held{Holder: eight, Lease: "8", Token: 42, Acquired: begin.Add(9 * time.Second), Why: "release 8"}
+	waiter := pawl.Waiter{Holder: eight, Lease: "8", Since: begin.Add(-11 * time.Second), Why: "release 8"}
+	look(0, history.Look{Infos: []*pawl.Info{{Name: "deploy", Holders: []pawl.Held{old}, Waiters: []pawl.Waiter{waiter}}}})
+	look(9*time.Second, history.Look{Infos: []*pawl.Info{{Name: "deploy", Holders: []pawl.Held{next}}}})
 	look(33*time.Second, history.Look{Err: context.DeadlineExceeded})
 	if got := "    " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\n    "); got != want {
 		t.Errorf("watch prints\n%s\nthe page says\n%s", got, want)

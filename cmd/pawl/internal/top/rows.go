@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // level says how important a line is.
@@ -129,7 +129,7 @@ func (r *topRow) mark(of level, word string) {
 	r.why = strings.TrimSuffix(word+": "+r.why, ": ")
 }
 
-func topKind(h *driver.Held, holders int) string {
+func topKind(h *pawl.Held, holders int) string {
 	switch {
 	case h.Shared:
 		return "shared"
@@ -149,7 +149,7 @@ func since(t, now time.Time) time.Duration {
 }
 
 // shortPerson returns p in one line, without process id and command.
-func shortPerson(p driver.Holder) string {
+func shortPerson(p pawl.Holder) string {
 	p.PID, p.Command = 0, ""
 	return p.String()
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // shownTop returns a top of two stores, of which the second is away, and when that was.
@@ -24,8 +23,8 @@ func shownTop(t *testing.T) (*top, time.Time) {
 	person := func(host string) pawl.Holder {
 		return pawl.Holder{User: "ci", Host: host, PID: 812, Command: "make"}
 	}
-	held := func(host string, ago time.Duration, why string) driver.Held {
-		return driver.Held{Holder: person(host), Lease: host + why, Acquired: now.Add(-ago), Expires: now.Add(20 * time.Second), Why: why}
+	held := func(host string, ago time.Duration, why string) pawl.Held {
+		return pawl.Held{Holder: person(host), Lease: host + why, Acquired: now.Add(-ago), Expires: now.Add(20 * time.Second), Why: why}
 	}
 	late := held("ci-5", time.Hour, "feed")
 	shared := held("ci-6", time.Minute, "")
@@ -34,21 +33,21 @@ func shownTop(t *testing.T) (*top, time.Time) {
 	slot.Slots = 3
 	orphan := held("ci-7", 49*time.Hour, "")
 	orphan.Orphan = true
-	waits := func(host string, ago time.Duration, hold, lease string) []driver.Waiter {
-		w := driver.Waiter{Holder: person(host), Lease: "w" + host, Since: now.Add(-ago)}
+	waits := func(host string, ago time.Duration, hold, lease string) []pawl.Waiter {
+		w := pawl.Waiter{Holder: person(host), Lease: "w" + host, Since: now.Add(-ago)}
 		if hold != "" {
-			w.Holds = []driver.Hold{{Name: hold, Lease: lease}}
+			w.Holds = []pawl.Hold{{Name: hold, Lease: lease}}
 		}
-		return []driver.Waiter{w}
+		return []pawl.Waiter{w}
 	}
 	infos := []*pawl.Info{
-		{Name: "deploy", Holders: []driver.Held{held("ci-1", 3*time.Minute, "release 7 of the shop, with what belongs to it")}, Waiters: waits("ci-9", 2*time.Minute, "", "")},
-		{Name: "a", Holders: []driver.Held{held("ci-2", 10*time.Second, "A")}, Waiters: waits("ci-3", 9*time.Second, "b", "ci-3B")},
-		{Name: "b", Holders: []driver.Held{held("ci-3", 10*time.Second, "B")}, Waiters: waits("ci-2", 8*time.Second, "a", "ci-2A")},
-		{Name: "feed", Holders: []driver.Held{late}},
-		{Name: "gpu", Holders: []driver.Held{slot, slot}},
-		{Name: "readers\x1b[2J\u202e", Holders: []driver.Held{shared, shared, shared}},
-		{Name: "left", Holders: []driver.Held{orphan}},
+		{Name: "deploy", Holders: []pawl.Held{held("ci-1", 3*time.Minute, "release 7 of the shop, with what belongs to it")}, Waiters: waits("ci-9", 2*time.Minute, "", "")},
+		{Name: "a", Holders: []pawl.Held{held("ci-2", 10*time.Second, "A")}, Waiters: waits("ci-3", 9*time.Second, "b", "ci-3B")},
+		{Name: "b", Holders: []pawl.Held{held("ci-3", 10*time.Second, "B")}, Waiters: waits("ci-2", 8*time.Second, "a", "ci-2A")},
+		{Name: "feed", Holders: []pawl.Held{late}},
+		{Name: "gpu", Holders: []pawl.Held{slot, slot}},
+		{Name: "readers\x1b[2J\u202e", Holders: []pawl.Held{shared, shared, shared}},
+		{Name: "left", Holders: []pawl.Held{orphan}},
 		{Name: "free", Waiters: waits("ci-8", time.Second, "", "")},
 	}
 	top := &top{App: new(cli.App), past: history.New(0), order: "first"}

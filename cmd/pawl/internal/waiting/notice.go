@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // Notice is a message for a waiter.
@@ -89,7 +88,7 @@ func Place(info *pawl.Info, pid int) int {
 // Mine reports whether the process pid of this host already holds the lock. While a slow disk writes, a store may show
 // the record of a lease before it confirms the lease.
 func (n Notice) Mine(pid int) bool {
-	return n.Info != nil && slices.ContainsFunc(n.Info.Holders, func(h driver.Held) bool { return h.PID == pid && h.Here() })
+	return n.Info != nil && slices.ContainsFunc(n.Info.Holders, func(h pawl.Held) bool { return h.PID == pid && h.Here() })
 }
 
 // Pace returns the time until the next look. It grows with the queue, because every waiter looks, and each look reads

@@ -15,7 +15,7 @@ import (
 )
 
 func TestNotice(t *testing.T) {
-	held := &pawl.Info{Holders: make([]driver.Held, 1)}
+	held := &pawl.Info{Holders: make([]pawl.Held, 1)}
 	held.Holders[0].User, held.Holders[0].Host, held.Holders[0].PID = "alice", "ci-7", 812
 	for _, c := range []struct {
 		n    Notice
@@ -40,8 +40,8 @@ func TestNotice(t *testing.T) {
 
 func TestNoticeOfOwnLease(t *testing.T) {
 	host, _ := os.Hostname()
-	own := Notice{Info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host, Space: driver.PIDSpace()}}}}}
-	other := Notice{Info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host + "2", Space: driver.PIDSpace()}}}}}
+	own := Notice{Info: &pawl.Info{Holders: []pawl.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host, Space: driver.PIDSpace()}}}}}
+	other := Notice{Info: &pawl.Info{Holders: []pawl.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host + "2", Space: driver.PIDSpace()}}}}}
 	if !own.Mine(os.Getpid()) || other.Mine(os.Getpid()) || (Notice{}).Mine(os.Getpid()) {
 		t.Errorf("mine: own %v, other %v, unknown %v", own.Mine(os.Getpid()), other.Mine(os.Getpid()), Notice{}.Mine(os.Getpid()))
 	}

@@ -31,7 +31,7 @@ func TestOverdue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := driver.Holder{Host: "another", PID: 1}
+	elsewhere := pawl.Holder{Host: "another", PID: 1}
 	for name, looks := range map[string][]look{
 		"renewed at each third": {{0, 21 * time.Second, "a", false, 0}, {time.Second, ttl, "a", false, 0}, {10 * time.Second, ttl, "a", false, 0},
 			{11 * time.Second, 40 * time.Second, "a", false, 0}, {20 * time.Second, 40 * time.Second, "a", false, 0}, {21 * time.Second, 50 * time.Second, "a", false, 0}},
@@ -47,7 +47,7 @@ func TestOverdue(t *testing.T) {
 		for _, l := range looks {
 			h := pawl.Held{Holder: elsewhere, Lease: l.lease}
 			if l.lease == "gone" {
-				h.Holder = driver.Holder{Host: host, PID: 1 << 30, Space: driver.PIDSpace()}
+				h.Holder = pawl.Holder{Host: host, PID: 1 << 30, Space: driver.PIDSpace()}
 			}
 			if l.until != 0 {
 				h.Expires = begin.Add(l.until)

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Token is a fencing token: greater than that of every earlier lease on the same name, or 0 if the
+// store has none. Send it along with every write, and have the resource refuse a token smaller than
+// the largest it has seen.
+type Token = driver.Token
+
+// Holder describes the process that holds or waits for a name. It is for people only: exclusion
+// depends on the id of the lease.
+type Holder struct {
+	Who     string `json:"who,omitempty"` // free text in place of user and host, such as "ci job 8812"
+	User    string `json:"user,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`     // the process id, in Space
+	Command string `json:"command,omitempty"` // the program; its arguments may be missing
+
+	// Space identifies the PID namespace of PID. In another container the same number is another
+	// process.
+	Space string `json:"space,omitempty"`
+
+	// Trace is the traceparent (W3C Trace Context) of the span that asked for the lease, so that
+	// other spans can link to it; see Observer.Trace. It is empty without a trace. Any client may
+	// have written it: expect any text.
+	Trace string `json:"trace,omitempty"`
+}
+
+// String returns the holder in one line: alice@ci-7 (pid 812, "terraform apply").
+func (h Holder) String() string { return driver.Holder(h).String() }
+
+// Here reports whether this process could see the process PID: Host is this host, and Space is the
+// PID namespace of this process.
+func (h Holder) Here() bool { return driver.Holder(h).Here() }
+
+// Info describes one name.
+type Info struct {
+	Name string `json:"name"`
+	// Token is the largest token of the name, granted or reserved. The Token of a Held may be
+	// smaller; the next lease has a greater one. It is 0 if the store, such as Redis, does not
+	// remember tokens of free names.
+	Token   Token    `json:"token,omitempty"`
+	Holders []Held   `json:"holders"`           // none if the name is free
+	Waiters []Waiter `json:"waiters,omitempty"` // in the order of the queue
+}
+
+// Held describes one lease. Times are by the clock of the machine that wrote them, for people only;
+// zero means unknown.
+type Held struct {
+	Holder
+	Lease    string    `json:"lease"` // its id, for Break
+	Token    Token     `json:"token,omitempty"`
+	Why      string    `json:"why,omitempty"`     // what it is for; see the option Why
+	Acquired time.Time `json:"acquired,omitzero"` // when it was granted
+	Renewed  time.Time `json:"renewed,omitzero"`  // when it was renewed last
+	Expires  time.Time `json:"expires,omitzero"`  // when the store ends it unless it is renewed
+	Shared   bool      `json:"shared,omitempty"`
+	Slots    int       `json:"slots,omitempty"` // how many the name has; 0 unless the lease is one of them
+	// Keeps: after its release the client may keep the lease for a while, and gives it back when
+	// others want the name; see KeepIdle. Idle: the client keeps it now, and nobody uses it. Only
+	// that client knows and shows Idle.
+	Keeps bool `json:"keeps,omitempty"`
+	Idle  bool `json:"idle,omitempty"`
+	// Orphan: the process that took the lease has ended, but processes that it started still have
+	// it.
+	Orphan bool `json:"orphan,omitempty"`
+	// Transaction: the lease has ended, but nobody gets the name before this transaction ends; see
+	// Lease.Guard.
+	Transaction *Transaction `json:"transaction,omitempty"`
+}
+
+// Waiter describes one waiter in the queue.
+type Waiter struct {
+	Holder
+	Lease  string    `json:"lease,omitempty"`  // the id that its lease would have; empty if it has none yet
+	Since  time.Time `json:"since,omitzero"`   // when it began to wait; zero means unknown
+	Why    string    `json:"why,omitempty"`    // what the lease is for
+	Shared bool      `json:"shared,omitempty"` // it waits for a shared lease
+	Slots  int       `json:"slots,omitempty"`  // it waits for one of so many slots; 0 otherwise
+	Holds  []Hold    `json:"holds,omitempty"`  // the leases that it holds while it waits
+	// Local: the store does not know this waiter, because it waits inside this client for one of
+	// the client's own leases.
+	Local bool `json:"local,omitempty"`
+}
+
+// Hold names a lease that a waiter holds while it waits for another.
+type Hold struct {
+	Name  string `json:"name"`  // that the lease is on
+	Lease string `json:"lease"` // its id
+}
+
+// Transaction describes an open transaction, as the database shows it.
+type Transaction struct {
+	PID         int       `json:"pid,omitempty"`         // of the server's process; 0 if the transaction is prepared
+	Application string    `json:"application,omitempty"` // its application_name
+	Since       time.Time `json:"since,omitzero"`        // zero if this user may not know
+}
+
+// String says which transaction it is: server process 4711 ("billing"), for 3m12s.
+func (t *Transaction) String() string { return (*driver.Transaction)(t).String() }
+
+// End says how to end the transaction by hand.
+func (t *Transaction) End() string { return (*driver.Transaction)(t).End() }
+
+func infoOf(d *driver.Info) *Info {
+	if d == nil {
+		return nil
+	}
+	info := &Info{Name: d.Name, Token: d.Token}
+	for i := range d.Holders {
+		info.Holders = append(info.Holders, heldOf(&d.Holders[i]))
+	}
+	for _, w := range d.Waiters {
+		info.Waiters = append(info.Waiters, Waiter{Holder(w.Holder), w.Lease, w.Since, w.Why, w.Shared, w.Slots, holdsOf(w.Holds), w.Local})
+	}
+	return info
+}
+
+func heldOf(d *driver.Held) Held {
+	return Held{Holder(d.Holder), d.Lease, d.Token, d.Why, d.Acquired, d.Renewed, d.Expires, d.Shared, d.Slots, d.Keeps, d.Idle, d.Orphan, (*Transaction)(d.Transaction)}
+}
+
+func holdsOf(holds []driver.Hold) (all []Hold) {
+	for _, h := range holds {
+		all = append(all, Hold(h))
+	}
+	return all
+}
