@@ -6,13 +6,10 @@ package etcdlock
 
 import (
 	"encoding/json"
-	"errors"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/pawl-go/pawl"
 )
 
 // leader returns the leader among ms, and the others.
@@ -73,30 +70,12 @@ func TestCutOffMember(t *testing.T) {
 			if !leads {
 				mine, rest = rest[0], []*member{mine, rest[1]}
 			}
-			a, b := openClient(t, mine.url(), ttl), openClient(t, urlOf(rest...), ttl)
+			a, b := openClient(t, mine.url(), ttl), openStore(t, urlOf(rest...))
 			held, err := a.Acquire(t.Context(), "deploy")
 			if err != nil {
 				t.Fatal(err)
 			}
-			trusted := make(chan bool, 1) // the first lease, when the next begins
-			go func() {
-				l, err := b.Acquire(t.Context(), "deploy")
-				for errors.Is(err, pawl.ErrUnavailable) { // it was told that the cluster is silent
-					l, err = b.Acquire(t.Context(), "deploy")
-				}
-				if err != nil {
-					t.Errorf("Acquire = %v", err)
-				} else {
-					defer l.Release(t.Context())
-				}
-				trusted <- held.Err() == nil
-			}()
-			if !eventually(patience, func() bool {
-				info, err := b.Inspect(t.Context(), "deploy")
-				return err == nil && len(info.Waiters) == 1
-			}) {
-				t.Fatal("the waiter does not come into the queue")
-			}
+			w := wait(t, b, request("deploy"))
 			for _, m := range rest {
 				m.Stop()
 			}
@@ -105,18 +84,12 @@ func TestCutOffMember(t *testing.T) {
 			for _, m := range rest {
 				m.Cont()
 			}
-			select {
-			case both := <-trusted:
-				if both {
-					t.Error("the next lease has begun while the first is trusted")
-				}
-			case <-time.After(2 * patience):
-				t.Error("the waiter does not get it")
+			next := w.granted(2 * patience)
+			if held.Err() == nil {
+				t.Error("the next lease has begun while the first is trusted")
 			}
+			release(t, next)
 			mine.Cont()
-			if err := held.Err(); err == nil {
-				t.Error("the lease is trusted still")
-			}
 		})
 	}
 }

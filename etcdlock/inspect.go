@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
@@ -60,15 +59,15 @@ const page = 1000
 
 // List implements driver.Store.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	names := make(map[string][]*mvccpb.KeyValue)
-	err := s.each(ctx, prefix, func(e entry) { names[e.name] = append(names[e.name], e.kv) })
+	names := make(map[string]queue)
+	err := s.each(ctx, prefix, func(e entry) { names[e.name] = append(names[e.name], e) })
 	if err != nil {
 		return nil, s.failure(ctx, err, false)
 	}
 	var infos []*driver.Info
-	for name, kvs := range names {
-		slices.SortFunc(kvs, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
-		infos = append(infos, s.readQueue(kvs).info(name))
+	for name, q := range names {
+		slices.SortFunc(q, func(a, b entry) int { return cmp.Compare(a.kv.CreateRevision, b.kv.CreateRevision) })
+		infos = append(infos, q.info(name))
 	}
 	slices.SortFunc(infos, func(a, b *driver.Info) int { return cmp.Compare(a.Name, b.Name) })
 	return infos, nil

@@ -51,10 +51,7 @@ func (q queue) find(key string) int {
 
 // with reports whether a lease like e and a lease like f can hold a name together.
 func (e entry) with(f entry) bool {
-	if e.shared || f.shared {
-		return e.shared && f.shared
-	}
-	return e.slots > 0 && e.slots == f.slots
+	return (e.shared || e.slots > 0) && e.shared == f.shared && e.slots == f.slots
 }
 
 // inTheWay returns an error if a new request cannot be granted.

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/participant"
 )
@@ -154,21 +153,13 @@ func TestLeaderKilled(t *testing.T) {
 	e, name := useEnsemble(t)
 	const ttl = 20 * time.Second
 	url := e.url(0, 1, 2)
-	a, b := clientOf(t, openURL(t, url, ttl).wire, ttl), clientOf(t, openURL(t, url, ttl).wire, ttl)
+	a := clientOf(t, openURL(t, url, ttl).wire, ttl)
 	held, err := a.Acquire(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := held.Token()
-	next := make(chan *pawl.Lease, 1)
-	go func() {
-		l, err := b.Acquire(context.Background(), name)
-		if err != nil {
-			t.Error(err)
-		}
-		next <- l
-	}()
-	time.Sleep(time.Second)
+	token := uint64(held.Token())
+	w := wait(t, openURL(t, url, ttl), request(name, ttl))
 	for range 2 {
 		dead := e.servers[e.leader(t)]
 		dead.Kill()
@@ -179,24 +170,16 @@ func TestLeaderKilled(t *testing.T) {
 			t.Fatalf("after the leader was killed: %v", held.Err())
 		}
 		select {
-		case <-next:
+		case <-w.done:
 			t.Fatal("the waiter got the lock while it was held")
 		default:
 		}
 	}
-	if err := held.Err(); err != nil {
-		t.Fatalf("the lease is lost: %v", err)
-	}
 	if err := held.Release(t.Context()); err != nil {
 		t.Errorf("Release = %v", err)
 	}
-	select {
-	case l := <-next:
-		if l != nil && l.Token() <= token {
-			t.Errorf("token %d after %d", l.Token(), token)
-		}
-	case <-time.After(patience):
-		t.Error("the waiter waits for ever")
+	if next := w.granted(t); next.Token() <= token {
+		t.Errorf("token %d after %d", next.Token(), token)
 	}
 }
 

@@ -88,6 +88,10 @@ func (n *node) clear() {
 }
 
 // missing records that somebody has deleted the node. It returns an error that says who did it, if that is known.
+//
+// The client hears of a loss once, so missing asks first. Until the answer comes the client trusts the lease for no
+// longer than before, because a node without a watch is not renewed. If no answer comes, brokenBy fails when the
+// connection is closed; see link.limit.
 func (n *node) missing(ctx context.Context) *driver.LostError {
 	why, err := n.brokenBy(ctx)
 	if err != nil || why == nil {

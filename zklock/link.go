@@ -142,7 +142,9 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 		conn, err = s.store.dial(ctx, "tcp", addr)
 	}
 	if err != nil {
-		s.trouble(err)
+		s.mu.Lock()
+		s.dialErr = err
+		s.mu.Unlock()
 		return nil, err
 	}
 	l := &link{Conn: conn, s: s, again: make(chan struct{})}

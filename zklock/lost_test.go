@@ -43,13 +43,6 @@ type eater struct {
 	eaten    atomic.Int32
 	fresh    atomic.Bool // a client that connects again is taken for somebody new
 	requests sync.Map    // count by kind
-	gate     atomic.Pointer[gate]
-}
-
-// gate holds the next request of a kind back, and what comes behind it.
-type gate struct {
-	op         int32
-	seen, open chan struct{}
 }
 
 func startEater(t testing.TB, target string) *eater {
@@ -116,10 +109,6 @@ func (e *eater) pass(in net.Conn) {
 			if op == e.op.Load() && e.skip.Add(-1) < 0 && e.op.CompareAndSwap(op, 0) {
 				e.eaten.Add(1)
 				hungry.Store(true)
-			}
-			if g := e.gate.Load(); g != nil && op == g.op && e.gate.CompareAndSwap(g, nil) {
-				close(g.seen)
-				<-g.open
 			}
 		}
 		rest := make([]byte, binary.BigEndian.Uint32(head)-8)

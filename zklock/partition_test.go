@@ -43,63 +43,40 @@ func TestCutFollower(t *testing.T) {
 // cutFollower has a lease held through a follower, cuts that off from the leader,
 // and reports whether the lease was trusted when a waiter at the leader got it, or
 // how long before it had ended.
-func cutFollower(t *testing.T, e *ensemble, name string, wait time.Duration, wrap func(driver.Store) driver.Store) (over bool, by time.Duration) {
+func cutFollower(t *testing.T, e *ensemble, name string, phase time.Duration, wrap func(driver.Store) driver.Store) (over bool, by time.Duration) {
 	t.Helper()
 	const ttl = 2 * time.Second
 	leader := e.leader(t)
 	follower := (leader + 1) % 3
 	a := clientOf(t, wrap(openURL(t, e.url(follower), ttl).wire), ttl)
-	b := clientOf(t, openURL(t, e.url(leader), time.Minute).wire, time.Minute) // it bears a slow machine
+	b := openURL(t, e.url(leader), time.Minute) // it bears a slow machine
 	defer a.Close()
 	defer b.Close()
 	held, err := a.Acquire(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := make(chan *pawl.Lease, 1)
-	go func() {
-		l, err := b.Acquire(context.Background(), name)
-		if err != nil {
-			t.Error(err)
-		}
-		next <- l
-	}()
+	w := wait(t, b, request(name, time.Minute))
 	ended := make(chan driver.Instant, 1)
 	go func() {
 		<-held.Done()
 		ended <- driver.Now()
 	}()
-	time.Sleep(ttl + wait)
-	if err := held.Err(); err != nil {
-		// The machine is too busy to renew in time. Once more.
-		select {
-		case l := <-next:
-			if l == nil {
-				t.FailNow()
-			}
-			l.Release(t.Context())
-		case <-time.After(patience):
-			t.Fatal("the waiter waits for ever")
-		}
-		return cutFollower(t, e, name, wait, wrap)
+	time.Sleep(ttl + phase)
+	if held.Err() != nil { // the machine is too busy to renew in time; once more
+		release(t, w.granted(t))
+		return cutFollower(t, e, name, phase, wrap)
 	}
 	e.outs[follower].set(cut)
 	defer func() {
 		e.outs[follower].heal()
 		e.serve(t)
 	}()
-	select {
-	case l := <-next:
-		if l == nil {
-			t.FailNow()
-		}
-		if over = held.Err() == nil; !over {
-			by = driver.Now().Sub(<-ended)
-		}
-		l.Release(t.Context())
-	case <-time.After(patience):
-		t.Error("the waiter waits for ever")
+	next := w.granted(t)
+	if over = held.Err() == nil; !over {
+		by = w.at.Sub(<-ended)
 	}
+	release(t, next)
 	return over, by
 }
 

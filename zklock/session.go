@@ -207,15 +207,6 @@ func (s *session) end(why error) {
 	}()
 }
 
-func (s *session) isDead() bool {
-	select {
-	case <-s.dead:
-		return true
-	default:
-		return false
-	}
-}
-
 // get returns a field that s.mu guards.
 func get[T any](s *session, field *T) T {
 	s.mu.Lock()
@@ -229,9 +220,4 @@ func (s *session) granted() time.Duration { return get(s, &s.timeout) }
 
 func (s *session) sessionID() int64 { return get(s, &s.id) }
 
-// trouble records the error of a connection attempt.
-func (s *session) trouble(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dialErr = err
-}
+func (s *session) isDead() bool { return s.why() != nil }
