@@ -22,18 +22,13 @@ const suiteTTL = 5 * time.Second
 // TestWire has one server for all checks but those that restart theirs.
 func TestWire(t *testing.T) {
 	t.Parallel()
-	wiretest.Run(t, harness(startServer(t)))
-}
-
-// harness is for tests that use the shared server, if there is one, unless they restart
-// it, and say so in their names.
-func harness(shared *member) wiretest.Harness {
+	shared := startServer(t)
 	opts := new(Options)
 	opts.TTL = suiteTTL
-	return wiretest.Harness{
+	wiretest.Run(t, wiretest.Harness{
 		Start: func(t testing.TB) wiretest.Service {
 			m := shared
-			if m == nil || strings.Contains(t.Name(), "restart") {
+			if strings.Contains(t.Name(), "restart") {
 				m = startServer(t)
 			}
 			service := drivertest.OverLinks(m.Addr, func(t testing.TB, addr string) driver.Store {
@@ -53,7 +48,7 @@ func harness(shared *member) wiretest.Harness {
 		},
 		TTL:      suiteTTL,
 		Parallel: true,
-	}
+	})
 }
 
 // TestClients runs real clients on a server.

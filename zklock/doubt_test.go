@@ -28,7 +28,7 @@ func TestOldCreateComesLate(t *testing.T) {
 	leader := e.leader(t)
 	follower := (leader + 1) % 3
 	link := drivertest.NewLink(t, e.servers[follower].Addr)
-	d := openThrough(t, link, options(ttl)).client
+	d := openURL(t, "zk://"+link.Addr(), ttl)
 	busy := openURL(t, e.url(follower), ttl)
 	other := openURL(t, e.url(leader), ttl)
 	work := make([]any, 3000) // for the leader

@@ -388,7 +388,7 @@ func TestFailedWatchIsForgotten(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{true, false} {
 		link := drivertest.NewLink(t, sharedServer(t).Addr)
-		d := openThrough(t, link, options(time.Minute)).client
+		d := openURL(t, "zk://"+link.Addr(), time.Minute)
 		g := take(t, d, request("failed-watch", time.Minute))
 		watched(t, d, "failed-watch", line{{name: g.n.name}})
 		s := g.n.s

@@ -65,9 +65,7 @@ func TestOneRoundTrip(t *testing.T) {
 	for trip := time.Second; ; trip *= 2 {
 		link := drivertest.NewLink(t, sharedServer(t).Addr)
 		link.Slow(trip / 2)
-		opts := options(time.Minute)
-		opts.ConnectTimeout = time.Minute
-		d := openThrough(t, link, opts).client
+		d := openURL(t, "zk://"+link.Addr()+"?connect_timeout=1m", time.Minute)
 		release(t, take(t, d, renewed(name, time.Minute))) // the node of the name is there now
 		began := driver.Now()
 		g := take(t, d, renewed(name, time.Minute))

@@ -90,7 +90,7 @@ func TestDeafHolder(t *testing.T) {
 	s := sharedServer(t)
 	const ttl = 9 * time.Second
 	link := drivertest.NewLink(t, s.Addr)
-	p := openThrough(t, link, options(ttl))
+	p := openURL(t, "zk://"+link.Addr(), ttl)
 	a := clientOf(t, p.wire, ttl)
 	const name = "deaf"
 	held, err := a.Acquire(t.Context(), name)
@@ -99,7 +99,7 @@ func TestDeafHolder(t *testing.T) {
 	}
 	b := openURL(t, s.url(), time.Minute)
 	w := wait(t, b, request(name, time.Minute))
-	one, n := firstSession(p.client), nodeOf(p.wire, driver.Ref{Name: name, Lease: held.ID()})
+	one, n := firstSession(p), nodeOf(p.wire, driver.Ref{Name: name, Lease: held.ID()})
 	link.Set(drivertest.RepliesLost)
 	select {
 	case <-one.dead:
@@ -133,7 +133,7 @@ func TestPausedWaiters(t *testing.T) {
 	g := take(t, a, request(name, time.Minute))
 	var waiters []*waiting
 	for range paused {
-		waiters = append(waiters, wait(t, openThrough(t, link, options(ttl)).client, renewed(name, ttl)))
+		waiters = append(waiters, wait(t, openURL(t, "zk://"+link.Addr(), ttl), renewed(name, ttl)))
 	}
 	w := wait(t, c, request(name, time.Minute))
 	link.Set(drivertest.BlackHole)

@@ -77,9 +77,7 @@ func TestRenewalGoesOn(t *testing.T) {
 	release(t, take(t, openURL(t, server.url(), ttl), request("goes-on", ttl))) // the node of the name is there now
 	link := drivertest.NewLink(t, server.Addr)
 	link.Slow(trip / 2)
-	opts := options(ttl)
-	opts.ConnectTimeout = patience
-	g := take(t, openThrough(t, link, opts).client, request("goes-on", ttl))
+	g := take(t, openURL(t, "zk://"+link.Addr()+"?connect_timeout=1m", ttl), request("goes-on", ttl))
 	began := driver.Now()
 	renew := func(limit time.Duration) (driver.Instant, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)

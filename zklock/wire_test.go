@@ -16,15 +16,18 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 )
 
+const suiteTTL = 5 * time.Second
+
+func options(ttl time.Duration) *Options {
+	o := &Options{TickTime: tick}
+	o.TTL = ttl
+	return o
+}
+
 // TestWire has one server for all checks but those that restart theirs.
 func TestWire(t *testing.T) {
 	t.Parallel()
-	wiretest.Run(t, harness(suiteTTL))
-}
-
-// harness is for leases of ttl.
-func harness(ttl time.Duration) wiretest.Harness {
-	return wiretest.Harness{
+	wiretest.Run(t, wiretest.Harness{
 		Start: func(t testing.TB) wiretest.Service {
 			var s *server
 			if strings.Contains(t.Name(), "restart") {
@@ -33,7 +36,7 @@ func harness(ttl time.Duration) wiretest.Harness {
 				s = sharedServer(t)
 			}
 			service := drivertest.OverLinks(s.Addr, func(t testing.TB, addr string) driver.Store {
-				st, err := connect(context.Background(), "zk://"+addr, options(ttl))
+				st, err := connect(context.Background(), "zk://"+addr, options(suiteTTL))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -43,9 +46,9 @@ func harness(ttl time.Duration) wiretest.Harness {
 			service.Left = func(t testing.TB, prefix string) []string { return left(t, s, prefix) }
 			return service
 		},
-		TTL:      ttl,
+		TTL:      suiteTTL,
 		Parallel: true,
-	}
+	})
 }
 
 // TestClients runs real clients on a server.
@@ -54,4 +57,26 @@ func TestClients(t *testing.T) {
 	wiretest.RunClients(t, drivertest.ClientsOf(t, sharedServer(t).Addr, func(addr string) (*pawl.Client, error) {
 		return Open(t.Context(), "zk://"+addr, options(20*time.Second))
 	}))
+}
+
+// left lists the nodes below those of names that begin with prefix.
+func left(t testing.TB, s *server, prefix string) (nodes []string) {
+	t.Helper()
+	d := openURL(t, s.url(), time.Minute)
+	defer d.Close()
+	n, err := d.wire.inspectSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.conn.Sync(d.wire.root)
+	names, _, err := n.conn.Children(d.wire.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range names {
+		if name, ok := decodeName(node); ok && strings.HasPrefix(name, prefix) {
+			nodes = append(nodes, childrenOf(t, d, name)...)
+		}
+	}
+	return nodes
 }
