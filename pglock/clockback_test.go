@@ -5,13 +5,10 @@
 package pglock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
@@ -72,29 +69,14 @@ func TestTidyTakesMetaFirst(t *testing.T) {
 	if err := take(t, d, "gone", testMaxTTL).Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := pgconn.Connect(t.Context(), p.URL("pawl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close(context.Background())
-	do := func(sql string) error { _, err := c.Exec(t.Context(), sql).ReadAll(); return err }
-	if err := do("BEGIN; SELECT FROM circle.meta FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	c := dialFor(t, p.URL("pawl"))
+	tell(t, c, "BEGIN; SELECT FROM circle.meta FOR UPDATE")
 	done := make(chan error, 1)
 	other := dialFor(t, p.URL("pawl")) // without the time-out of a request
 	go func() { _, err := other.Exec(t.Context(), "SELECT circle.tidy('', 0, 1000)").ReadAll(); done <- err }()
-	if !eventually(patience, func() bool {
-		return sql(t, p, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%circle%tidy%' AND pid <> pg_backend_pid()") != "0"
-	}) {
-		t.Fatal("tidy does not wait for meta")
-	}
-	if err := do("SELECT FROM circle.lock FOR UPDATE NOWAIT"); err != nil {
-		t.Errorf("tidy has rows while it waits for meta: %v", err)
-	}
-	if err := do("ROLLBACK"); err != nil {
-		t.Error(err)
-	}
+	blocked(t, "circle.tidy")
+	tell(t, c, "SELECT FROM circle.lock FOR UPDATE NOWAIT") // fails if tidy has rows while it waits for meta
+	tell(t, c, "ROLLBACK")
 	if err := <-done; err != nil {
 		t.Errorf("tidy = %v", err)
 	}

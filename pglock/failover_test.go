@@ -5,7 +5,6 @@
 package pglock
 
 import (
-	"context"
 	"errors"
 	"net"
 	"strings"
@@ -149,55 +148,6 @@ func TestPromoted(t *testing.T) {
 				if err := ask(old); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "was replaced") {
 					t.Errorf("%s at the old primary = %v; want ErrUnavailable", what, err)
 				}
-			}
-		})
-	}
-}
-
-// TestPromotedLacks: a replica that does not get the last commits is promoted. A lease that
-// it lacks is lost, and its name is granted to nobody for MaxTTL. If commits wait for the
-// replica there was no such lease. A release waits for nobody: where the replica lacks it, the
-// name is kept until the lease expires.
-func TestPromotedLacks(t *testing.T) {
-	for _, mode := range []Mode{Durable, Synchronous} {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			p, r, link, url := pair(t, mode)
-			d, other := open(t, url, &Options{Mode: mode, MaxTTL: testMaxTTL}), open(t, url, &Options{Mode: mode, MaxTTL: testMaxTTL})
-			take(t, d, "kept", time.Minute)
-			given := take(t, d, "given", time.Minute)
-			replicated(t, r, "given")
-			link.Set(drivertest.BlackHole)
-			if err := given.Release(t.Context()); err != nil {
-				t.Errorf("Release while the replica gets nothing = %v", err)
-			}
-			ctx, cancel := t.Context(), context.CancelFunc(func() {})
-			if mode == Synchronous {
-				ctx, cancel = context.WithTimeout(ctx, time.Second)
-			}
-			defer cancel()
-			g, err := d.TryAcquire(ctx, request("missing", time.Minute))
-			if wait := errors.Is(err, context.DeadlineExceeded); wait != (mode == Synchronous) || !wait && err != nil {
-				t.Fatalf("TryAcquire while the replica gets nothing = %v", err)
-			}
-			p.Kill()
-			link.Close()
-			promote(t, r, mode)
-			if left := closed(t, other); isClosed(left) != (mode == Durable) {
-				t.Errorf("closed for %v on the new primary", left)
-			}
-			if mode == Durable {
-				if !eventually(patience, func() bool { _, err = g.Renew(t.Context(), time.Minute); return !errors.Is(err, driver.ErrUnavailable) }) || !errors.Is(err, driver.ErrLost) {
-					t.Errorf("Renew = %v; want ErrLost", err)
-				}
-				return
-			}
-			isHeld(t, other, "given")
-			take(t, other, "missing", time.Minute)
-			isHeld(t, other, "kept")
-			expire(t, r, "given")
-			if next := take(t, other, "given", time.Minute); next.Token() <= given.Token() {
-				t.Errorf("token %d after %d", next.Token(), given.Token())
 			}
 		})
 	}

@@ -10,8 +10,6 @@ import (
 	dbsql "database/sql"
 	"errors"
 	"fmt"
-	mrand "math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -208,78 +206,4 @@ func TestGuardSharers(t *testing.T) {
 		}
 		take(t, other, req.Name, time.Minute)
 	}
-}
-
-// TestGuardNoLateCommit: clients that hold a name for a moment, and are stopped before,
-// within and after their transactions for longer than that, commit in the order of their
-// tokens. Each reads what the one before has written, and adds to it.
-func TestGuardNoLateCommit(t *testing.T) {
-	t.Parallel()
-	p := server(t)
-	const clients = 6
-	sql(t, p, "CREATE TABLE guarded (n bigserial, token bigint, before bigint)")
-	begin := beginners(t, p)
-	var mu sync.Mutex
-	var lost, done int
-	// On a busy machine nobody may have committed anything within a short lease.
-	for ttl := 30 * time.Millisecond; (done == 0 || lost == 0) && ttl < patience/10; ttl *= 2 {
-		var all sync.WaitGroup
-		end := time.Now().Add(3 * time.Second)
-		for i := range clients {
-			d := open(t, p.URL("pawl"), wide)
-			start := begin["pgx"]
-			if i%2 == 0 {
-				start = begin["sql"]
-			}
-			all.Go(func() {
-				pause := func() {
-					if mrand.N(3) == 0 {
-						time.Sleep(mrand.N(3 * ttl))
-					}
-				}
-				for time.Now().Before(end) {
-					g, err := d.TryAcquire(context.Background(), request("guard/late", ttl))
-					if err != nil {
-						time.Sleep(mrand.N(ttl / 3))
-						continue
-					}
-					pause()
-					tx := start()
-					pause()
-					err = g.Guard(context.Background(), tx.tx, nil)
-					if err == nil {
-						pause()
-						err = tx.exec(fmt.Sprintf("INSERT INTO guarded(token, before) SELECT %d, coalesce(max(token), 0) FROM guarded", g.Token()))
-					}
-					if err == nil {
-						pause()
-						err = tx.commit()
-					} else {
-						tx.abort()
-					}
-					mu.Lock()
-					if err != nil {
-						lost++
-					} else {
-						done++
-					}
-					mu.Unlock()
-					pause()
-					g.Release(context.Background())
-				}
-			})
-		}
-		all.Wait()
-	}
-	if done == 0 || lost == 0 {
-		t.Errorf("%d transactions were committed and %d refused; want some of both", done, lost)
-	}
-	if n := sql(t, p, "SELECT count(*) FROM guarded"); n != fmt.Sprint(done) {
-		t.Errorf("%s writes are there; want %d", n, done)
-	}
-	late := sql(t, p, "SELECT count(*) FROM (SELECT token, before, lag(token, 1, 0) OVER (ORDER BY n) AS last FROM guarded) g WHERE token <= last OR before <> last")
-	if late != "0" {
-		t.Errorf("%s writes were late, or did not see the one before; want none", late)
-	}
-	t.Logf("%d committed, %d refused", done, lost)
 }

@@ -28,26 +28,3 @@ func TestKeepIdleDeaf(t *testing.T) {
 		t.Errorf("%+v, %v", info, err)
 	}
 }
-
-// TestKeepIdleOfOthers: a lease whose record has the words in a text is not one that is
-// kept.
-func TestKeepIdleOfOthers(t *testing.T) {
-	t.Parallel()
-	p := server(t)
-	a, b := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
-	req := request("with words", time.Minute)
-	req.Why = `"keeps":true`
-	g, err := a.TryAcquire(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := sql(t, p, `SELECT count(*) FROM pawl.lock WHERE name = 'with words' AND record LIKE '%"keeps":true%'`); got != "0" {
-		t.Errorf("%s leases look as if they were kept", got)
-	}
-	if info, err := b.Inspect(t.Context(), "with words"); err != nil || len(info.Holders) != 1 || info.Holders[0].Why != req.Why {
-		t.Errorf("%+v, %v", info, err)
-	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-}

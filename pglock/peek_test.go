@@ -36,28 +36,17 @@ func TestPeekBesideARead(t *testing.T) {
 		io.ReadFull(here, make([]byte, 2))
 	}()
 	there.Write([]byte("x")) // the first half: the read has begun when it is gone
-	for end := time.Now().Add(patience); ; {
-		type result struct{ something, ok bool }
-		looked := make(chan result, 1)
-		go func() {
-			something, ok := peek(here)
-			looked <- result{something, ok}
-		}()
-		select {
-		case r := <-looked:
-			if !r.ok {
-				t.Fatal("a connection cannot be looked at")
-			}
-			if r.something && time.Now().Before(end) {
-				continue
-			}
-			if r.something {
-				t.Error("the read does not begin")
-			}
-		case <-time.After(patience):
-			t.Error("peek waits for a read")
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		if !eventually(patience, func() bool { something, ok := peek(here); return ok && !something }) {
+			t.Error("the read does not begin, or the connection cannot be looked at")
 		}
-		break
+	}()
+	select {
+	case <-looked:
+	case <-time.After(2 * patience):
+		t.Error("peek waits for a read")
 	}
 	there.Close()
 	<-read

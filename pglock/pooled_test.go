@@ -15,11 +15,10 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
-// TestPooled: through PgBouncer in transaction mode everything goes as without it, but
-// waiters look; with an address to listen on they hear.
+// TestPooled: through PgBouncer in transaction mode waiters look; with an address to listen on they hear. TestSearchPath
+// shows that everything goes through it.
 func TestPooled(t *testing.T) {
 	t.Parallel()
 	p := server(t)
@@ -31,19 +30,6 @@ func TestPooled(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			d, other := open(t, address, wide), open(t, address, wide)
-			for _, req := range []*driver.Request{request(what+"/one", time.Minute), request(what+"/one", time.Minute), request(what+"/two", time.Minute)} {
-				g, err := d.TryAcquire(t.Context(), req)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-					t.Fatal(err)
-				}
-				isHeld(t, other, req.Name)
-				if err := g.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
 			g := take(t, d, what, time.Minute)
 			for range 20 {
 				d, other = other, d
@@ -83,46 +69,6 @@ func TestPooled(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// TestPoolerRestarts: a pooler that is killed costs no lease, and no waiter its place.
-func TestPoolerRestarts(t *testing.T) {
-	t.Parallel()
-	b := servers.StartPgBouncer(t, server(t), "")
-	d, other := open(t, b.URL(), wide), open(t, b.URL(), wide)
-	g := take(t, d, "pooler", time.Minute)
-	got := make(chan *participant.Lease)
-	go func() {
-		req := request("pooler", time.Minute)
-		g, err := other.Acquire(t.Context(), req)
-		if errors.Is(err, driver.ErrUncertain) {
-			// The pooler ended with the waiter's look under way: whoever called asks again.
-			g, err = other.Acquire(t.Context(), req)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-		got <- g
-	}()
-	if !eventually(patience, func() bool {
-		info, err := d.Inspect(t.Context(), "pooler")
-		return err == nil && len(info.Waiters) == 1
-	}) {
-		t.Fatal("nobody waits")
-	}
-	if err := b.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	renewed(t, g)
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if g := <-got; g != nil {
-		renewed(t, g)
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

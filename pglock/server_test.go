@@ -14,10 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -65,16 +66,7 @@ var wide = &Options{MaxTTL: time.Hour}
 type client struct {
 	*participant.Participant
 	wire *store
-	news storekit.Outbox[driver.News]
 }
-
-func clientOf(d driver.Store) *client {
-	c := &client{wire: d.(*store)}
-	c.Participant = participant.New(d, participant.Options{News: c.news.Put})
-	return c
-}
-
-func (c *client) OnNews(f func(driver.News)) { c.news.To(f) }
 
 func (c *client) Adopt(ctx context.Context, name, lease string) (*participant.Adopted, error) {
 	return participant.Adopt(ctx, c.wire, name, lease)
@@ -125,6 +117,19 @@ func waits(t testing.TB, d *client, name string) (lease func() *participant.Leas
 	}
 }
 
+// hearing makes the server believe that a client listens.
+func hearing(t testing.TB, p *servers.Postgres, client string) {
+	t.Helper()
+	ear, err := pgx.Connect(t.Context(), p.URL("pawl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ear.Close(context.Background()) })
+	if _, err := ear.Exec(t.Context(), "SELECT pg_advisory_lock_shared(hashtextextended('pawl:"+client+"', 0))"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // ref returns the lease that holds a name.
 func ref(t testing.TB, c *client, name string) driver.Ref {
 	t.Helper()
@@ -134,6 +139,9 @@ func ref(t testing.TB, c *client, name string) driver.Ref {
 	}
 	return driver.Ref{Name: name, Lease: h[0].Lease, Shared: h[0].Shared, Slots: h[0].Slots}
 }
+
+// urlOf returns the URL of a server, or of a link to one.
+func urlOf(addr string) string { return "postgres://pawl@" + addr + "/postgres?sslmode=disable" }
 
 // open returns a participant that is closed when the test ends.
 func open(t testing.TB, url string, opts *Options) *client {
@@ -148,7 +156,7 @@ func open(t testing.TB, url string, opts *Options) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return clientOf(d)
+	return &client{participant.New(d, participant.Options{}), d.(*store)}
 }
 
 // sql runs statements as the owner of the server.

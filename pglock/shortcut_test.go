@@ -88,14 +88,7 @@ func ownSchema(t *testing.T, schema string) (p *servers.Postgres, in func(string
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	p, in, c := ownSchema(t, "hand over")
-	ear, err := pgx.Connect(t.Context(), p.URL("pawl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ear.Close(t.Context()) })
-	if _, err := ear.Exec(t.Context(), "SELECT pg_advisory_lock_shared(hashtextextended('pawl:hand over', 0))"); err != nil {
-		t.Fatal(err)
-	}
+	hearing(t, p, "hand over")
 	ends := map[string]string{
 		"release":         "SELECT pawl.release('x', 'l', 1000000, false, false)",
 		"release, late":   "SELECT pawl.release('x', 'l', 1000000, false, true)",

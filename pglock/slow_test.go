@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // TestLeaseLivesOnASlowLink: a lease lives as long as the server answers within a quarter of the TTL, although its
@@ -24,7 +27,7 @@ func TestLeaseLivesOnASlowLink(t *testing.T) {
 	t.Parallel()
 	const ttl = 12 * time.Second
 	drivertest.SlowLink(t, server(t).Addr, ttl, ttl/4, func(addr string) (*pawl.Client, error) {
-		return Open(context.Background(), "postgres://pawl@"+addr+"/postgres?sslmode=disable", &Options{Options: pawl.Options{TTL: ttl}, ConnectTimeout: patience})
+		return Open(context.Background(), urlOf(addr), &Options{Options: pawl.Options{TTL: ttl}, ConnectTimeout: patience})
 	})
 }
 
@@ -34,7 +37,7 @@ func TestSlowConnect(t *testing.T) {
 	t.Parallel()
 	const trip = 2 * time.Second
 	link := drivertest.NewLink(t, server(t).Addr)
-	d := openThrough(t, link, &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
+	d := open(t, urlOf(link.Addr()), wide)
 	link.Slow(trip / 2)
 	d.wire.pool.drop(driver.Now())
 	if _, err := d.wire.Inspect(t.Context(), "slow connect"); err != nil {
@@ -42,108 +45,52 @@ func TestSlowConnect(t *testing.T) {
 	}
 }
 
-// granted asks for a lease and returns it as the wire knows it.
-func granted(t *testing.T, d *client, name string, ttl time.Duration) (driver.Ref, *handle) {
-	t.Helper()
-	req := request(name, ttl)
-	ans, err := d.wire.Ask(t.Context(), req)
-	if err != nil || !ans.Granted {
-		t.Fatalf("Ask = %+v, %v", ans, err)
-	}
-	return driver.Ref{Name: req.Name, Lease: req.Lease, Handle: ans.Handle}, ans.Handle.(*handle)
-}
-
-// TestRenewalGoesOn: the answer to a renewal whose caller has given up counts for a call that gets no other. It may take
-// longer than other answers, if the TTL is long.
+// TestRenewalGoesOn: the answer to a renewal whose caller has given up counts for a later call that gets no other
+// while it waits. A call returns no answer that came before it, unless the lease is lost, and none for another TTL.
 func TestRenewalGoesOn(t *testing.T) {
-	t.Parallel()
-	const trip, ttl = requestTimeout * 6 / 5, time.Minute
-	link := drivertest.NewLink(t, server(t).Addr)
-	d := openThrough(t, link, &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
-	l, h := granted(t, d.client, "goes on", ttl)
-	link.Slow(trip / 2)
-	pool := d.wire.pool
-	pool.drop(driver.Now())
-	c, err := pool.get(t.Context()) // or the renewal connects
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool.put(c, true)
-	began := driver.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), trip/2)
-	defer cancel()
-	if _, err := d.wire.Renew(ctx, l, ttl); err == nil {
-		t.Fatalf("Renew has taken less than %v; a round trip takes %v", trip/2, trip)
-	}
-	again := driver.Now()
-	ctx, cancel = context.WithCancel(t.Context())
-	defer cancel()
-	go func() {
-		eventually(patience, func() bool { return h.last.Load() != nil })
-		cancel()
-	}()
-	switch r, err := d.wire.Renew(ctx, l, ttl); {
-	case err != nil:
-		t.Error(err)
-	case r.Since < began || r.Since >= again:
-		t.Errorf("trust counts from %v after the first renewal, and that gave up after %v; want from its sending", r.Since.Sub(began), again.Sub(began))
-	}
-}
-
-// TestLateAnswer: a call returns its own answer, and none that came before the call unless the lease is lost.
-func TestLateAnswer(t *testing.T) {
-	t.Parallel()
-	const trip, ttl = 400 * time.Millisecond, time.Minute
-	link := drivertest.NewLink(t, server(t).Addr)
-	d := openThrough(t, link, &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
-	l, h := granted(t, d.client, "late answer", ttl)
-	renew := func(limit time.Duration) (driver.Renewal, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		return d.wire.Renew(ctx, l, ttl)
-	}
-	quick := func() (r driver.Renewal, err error) { // gives up before an answer can come
+	synctest.Test(t, func(t *testing.T) {
+		const trip, ttl = time.Second, time.Minute
+		h, lost := new(handle), new(atomic.Bool)
+		s := &store{renewals: storekit.Batch[renewing, reply]{Most: 1, Alone: func(context.Context, renewing) (reply, error) {
+			code, sent := map[bool]string{false: "1", true: "0"}[lost.Load()], driver.Now()
+			time.Sleep(trip)
+			return reply{[][]byte{[]byte(code), nil, nil}, sent}, nil
+		}}}
 		began := driver.Now()
-		if r, err = renew(trip / 4); driver.Now() >= began.Add(trip) {
-			err = context.DeadlineExceeded // it came while this process stood still
+		for i, c := range []struct {
+			wait, limit, ttl time.Duration
+			since            time.Duration // of the lease, after the first call; negative: there is no answer
+		}{
+			{0, trip / 4, ttl, -1},
+			{0, trip * 7 / 8, ttl, 0},                // until 9/8 trip; the answer to the first comes after a trip
+			{2 * trip, 2 * trip, ttl, trip * 25 / 8}, // its own
+			{trip / 8, trip / 4, ttl, -1},            // not that one
+			{2 * trip, trip / 4, ttl / 2, -1},
+			{0, trip * 7 / 8, ttl, -1}, // the answer for half of the TTL comes
+		} {
+			time.Sleep(c.wait)
+			ctx, cancel := context.WithTimeout(t.Context(), c.limit)
+			r, err := s.Renew(ctx, driver.Ref{Handle: h}, c.ttl)
+			if cancel(); c.since < 0 && !errors.Is(err, context.DeadlineExceeded) || c.since >= 0 && (err != nil || r.Since.Sub(began) != c.since || r.Heard != r.Since.Add(trip)) {
+				t.Errorf("call %d: Renew = %+v, since %v, %v; want %v", i, r, r.Since.Sub(began), err, c.since)
+			}
 		}
-		return r, err
-	}
-	late := func() *renewal { // is the answer to a call that has given up
-		t.Helper()
-		before := h.last.Load()
-		if r, err := quick(); err == nil {
-			t.Fatalf("Renew without an answer = %+v", r)
+		time.Sleep(2 * trip)
+		lost.Store(true)
+		for _, want := range []error{context.DeadlineExceeded, driver.ErrLost} {
+			ctx, cancel := context.WithTimeout(t.Context(), trip/4)
+			defer cancel()
+			if _, err := s.Renew(ctx, driver.Ref{Handle: h}, ttl); !errors.Is(err, want) {
+				t.Errorf("Renew of a lease that is lost = %v; want %v", err, want)
+			}
+			time.Sleep(2 * trip)
 		}
-		if !eventually(patience, func() bool { return h.last.Load() != before }) {
-			t.Fatal("the renewal does not go on")
+		for ttl, want := range map[time.Duration]time.Duration{ttl: 2 * requestTimeout, 6 * time.Second: 2 * time.Second, leastFlight - 1: requestTimeout} {
+			if got := (&store{pool: new(pool)}).answerTime(ttl); got != want {
+				t.Errorf("a renewal for %v waits %v for its answer; want %v", ttl, got, want)
+			}
 		}
-		return h.last.Load()
-	}
-	link.Slow(trip / 2)
-	d.wire.pool.drop(driver.Now())
-	late()
-	began := driver.Now()
-	if r, err := renew(patience); err != nil || r.Since < began {
-		t.Errorf("Renew = %v, from %v after the call; want its own answer", err, r.Since.Sub(began))
-	}
-	if r := late(); r.Heard < r.Since.Add(trip) {
-		t.Errorf("an answer was heard %v after its request; a round trip takes %v", r.Heard.Sub(r.Since), trip)
-	}
-	late() // and it has not returned the answer before
-	if _, err := open(t, server(t).URL("pawl"), wide).wire.End(t.Context(), l, driver.End{}); err != nil {
-		t.Fatal(err)
-	}
-	lost := func() bool { r := h.last.Load(); return errors.Is(r.err, driver.ErrLost) }
-	if _, err := quick(); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Renew = %v in less than a round trip", err)
-	}
-	if !eventually(patience/3, lost) {
-		t.Error("nobody hears that the lease is lost")
-	}
-	if _, err := renew(trip / 4); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Renew after a late loss = %v; want ErrLost", err)
-	}
+	})
 }
 
 // TestDeadConnections: renewals of long leases on connections that a firewall has forgotten keep no connection from
@@ -152,11 +99,15 @@ func TestDeadConnections(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Hour
 	link := drivertest.NewLink(t, server(t).Addr)
-	d := openThrough(t, link, &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
+	d := open(t, urlOf(link.Addr()), wide)
 	pool := d.wire.pool
 	leases, idle := make([]driver.Ref, cap(pool.slots)), make([]*conn, cap(pool.slots))
 	for i := range idle {
-		leases[i], _ = granted(t, d.client, fmt.Sprint("dead connections ", i), ttl)
+		req := request(fmt.Sprint("dead connections ", i), ttl)
+		if _, err := d.wire.Ask(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		leases[i] = driver.Ref{Name: req.Name, Lease: req.Lease}
 	}
 	for i := range idle {
 		var err error
@@ -203,4 +154,31 @@ func TestConnectionIsHanded(t *testing.T) {
 	if err := <-renewed; err != nil {
 		t.Errorf("Renew = %v", err)
 	}
+}
+
+// TestLateConnectionIsHanded: a connection whose request has given up goes to a request that waits for one, although others
+// have all the places. Otherwise no request gets one on a link on which each gives up before it is connected.
+func TestLateConnectionIsHanded(t *testing.T) {
+	t.Parallel()
+	d := open(t, server(t).URL("pawl"), wide)
+	p := newPool(t.Context(), d.wire.pool.config, 1, patience, d.wire.replaced)
+	p.dials <- struct{}{} // of the request that has given up
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	got := make(chan *conn, 1)
+	go func() {
+		c, _ := p.get(ctx)
+		got <- c
+	}()
+	if !eventually(patience, func() bool { return len(p.slots) == 1 }) {
+		t.Fatal("the request does not come")
+	}
+	if err := p.connect(); err != nil {
+		t.Fatal(err)
+	}
+	c := <-got
+	if c == nil {
+		t.Fatal("the request does not have the connection")
+	}
+	c.end()
 }

@@ -32,7 +32,7 @@ func harness() wiretest.Harness {
 				p = servers.StartPostgres(t)
 			}
 			service := drivertest.OverLinks(p.Addr, func(t testing.TB, addr string) driver.Store {
-				s, err := NewStore(context.Background(), "postgres://pawl@"+addr+"/postgres?sslmode=disable", &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
+				s, err := NewStore(context.Background(), urlOf(addr), &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -45,12 +45,20 @@ func harness() wiretest.Harness {
 				}
 			}
 			service.Late = func(t testing.TB, s driver.Store, r *driver.Request) { s.Ask(t.Context(), r) }
-			service.Left = func(t testing.TB, prefix string) []string { return left(t, p, wide, prefix) }
+			service.Left = func(t testing.TB, prefix string) []string { return left(t, p, prefix) }
 			return service
 		},
 		TTL:      5 * time.Second,
 		Parallel: true,
 	}
+}
+
+// left returns what the store keeps of names that begin with prefix, but for the row
+// with the last token and, for a while, tombstones.
+func left(t testing.TB, p *servers.Postgres, prefix string) []string {
+	return strings.Fields(sql(t, p, strings.ReplaceAll(`SELECT 'lock ' || name FROM pawl.lock WHERE starts_with(name, 'PREFIX') AND (lease IS NOT NULL OR sharers > 0 OR waiters > 0)
+		UNION ALL SELECT 'sharer ' || name FROM pawl.sharer WHERE starts_with(name, 'PREFIX')
+		UNION ALL SELECT 'waiter ' || name FROM pawl.waiter WHERE starts_with(name, 'PREFIX')`, "PREFIX", prefix)))
 }
 
 // TestClients: clients, package participant and this wire fit together.

@@ -4,6 +4,7 @@ package storekit
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -31,6 +32,9 @@ func TestRecords(t *testing.T) {
 				t.Errorf("request %d is described as %+v; want %+v", i, got, c.want)
 			}
 		}
+	}
+	if text := records.Of(&driver.Request{Holder: a, Why: `"keeps":true`}, false); strings.Contains(text, `"keeps":true`) {
+		t.Errorf("stores take %s for a Record that Keeps", text)
 	}
 	if got := ReadRecord("no JSON"); !reflect.DeepEqual(got, Record{}) {
 		t.Errorf("what cannot be read is %+v", got)
