@@ -69,15 +69,14 @@ func TestUnsafeDir(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	open := filepath.Join(base, "open")
-	if err := os.Mkdir(open, 0o700); err != nil {
-		t.Fatal(err)
+	made := func(name string, mode fs.FileMode) string {
+		dir := filepath.Join(base, name)
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
 	}
-	os.Chmod(open, 0o777)
-	sticky := filepath.Join(base, "sticky")
-	if err := errors.Join(os.Mkdir(sticky, 0o700), os.Chmod(sticky, 0o777|os.ModeSticky)); err != nil {
-		t.Fatal(err)
-	}
+	open, sticky := made("open", 0o777), made("sticky", 0o777|os.ModeSticky)
 	for dir, hint := range map[string]string{
 		file:                       "directory",
 		filepath.Join(file, "sub"): "not a directory",
@@ -90,8 +89,8 @@ func TestUnsafeDir(t *testing.T) {
 		}
 	}
 	if os.Geteuid() == 0 {
-		foreign := filepath.Join(base, "foreign")
-		if err := errors.Join(os.Mkdir(foreign, 0o700), os.Chown(foreign, 12345, 0)); err != nil {
+		foreign := made("foreign", 0o700)
+		if err := os.Chown(foreign, 12345, 0); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Open(foreign, nil); err == nil || !strings.Contains(err.Error(), "user 12345") {

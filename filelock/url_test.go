@@ -3,34 +3,26 @@
 package filelock
 
 import (
-	"errors"
 	"strings"
 	"testing"
-
-	"github.com/pawl-go/pawl"
 )
 
-func TestOpenByURL(t *testing.T) {
-	dir := t.TempDir()
-	one, err := pawl.Open(t.Context(), "file://"+dir, nil)
+func TestParseURL(t *testing.T) {
+	def, err := DefaultDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer one.Close()
-	other, err := pawl.Open(t.Context(), "file:"+dir, nil)
-	if err != nil {
-		t.Fatal(err)
+	for url, want := range map[string]string{
+		"file:///locks": "/locks", "file:/locks": "/locks", "file://localhost/a%3Fb": "/a?b", "file:": def, "file:///locks?shared=true": "/locks for all",
+	} {
+		dir, shared, err := ParseURL(url)
+		if shared {
+			dir += " for all"
+		}
+		if err != nil || dir != want {
+			t.Errorf("%s: %s, %v; want %s", url, dir, err, want)
+		}
 	}
-	defer other.Close()
-	if _, err := one.TryAcquire(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.TryAcquire(t.Context(), "x"); !errors.Is(err, pawl.ErrHeld) {
-		t.Errorf("the other client gets %v; want ErrHeld", err)
-	}
-}
-
-func TestURLRefusals(t *testing.T) {
 	for url, want := range map[string]string{
 		"file:relative/dir":        "is relative",
 		"file://me:s3cret@h/locks": "another machine",

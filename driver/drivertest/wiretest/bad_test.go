@@ -24,7 +24,7 @@ type mistake struct {
 	ask      func(ctx context.Context, w *badWire, r *driver.Request) (driver.Answer, error)
 	asked    func(w *badWire, r *driver.Request, a *driver.Answer) // changes the answer
 	renew    func(ctx context.Context, w *badWire, l driver.Ref, ttl time.Duration) (driver.Renewal, error)
-	end      func(w *badWire, l driver.Ref, how driver.End) (bool, error)
+	end      endFunc
 	event    func(w *badWire, ev *driver.Event) (comes bool)
 	hear     func(w *badWire, name string) (<-chan struct{}, func())
 	inspect  func(*driver.Info, error) (*driver.Info, error)

@@ -159,9 +159,34 @@ func endAny(w *badWire, l driver.Ref, how driver.End) (bool, error) {
 	return true, nil
 }
 
+// endAll ends every lease in the store.
+func endAll(w *badWire) {
+	all, _ := w.Store.List(context.Background(), "")
+	for _, info := range all {
+		_, _ = endAny(w, driver.Ref{Name: info.Name}, driver.End{})
+	}
+}
+
+// endNone returns a mistake that ends nothing.
+func endNone(found bool) endFunc {
+	return func(*badWire, driver.Ref, driver.End) (bool, error) { return found, nil }
+}
+
+type endFunc func(w *badWire, l driver.Ref, how driver.End) (bool, error)
+
+// endsWrong returns a mistake that is made when a condition is true.
+func endsWrong(when func(w *badWire, l driver.Ref, how driver.End) bool, mistake endFunc) endFunc {
+	return func(w *badWire, l driver.Ref, how driver.End) (bool, error) {
+		if when(w, l, how) {
+			return mistake(w, l, how)
+		}
+		return w.Store.End(context.Background(), l, how)
+	}
+}
+
 var endMistakes = []*mistake{
 	{name: "End does nothing", found: []string{"the-end-of-a-lease-frees-the-name-once"},
-		end: func(*badWire, driver.Ref, driver.End) (bool, error) { return true, nil }},
+		end: endNone(true)},
 	{name: "End says that it has found what is gone", found: []string{"the-end-of-a-lease-frees-the-name-once"},
 		end: func(w *badWire, l driver.Ref, how driver.End) (bool, error) {
 			_, err := w.Store.End(context.Background(), l, how)
@@ -169,19 +194,9 @@ var endMistakes = []*mistake{
 		}},
 	{name: "End ends whatever holds the name", end: endAny, found: []string{"a-second-end-spares-the-successor"}},
 	{name: "an End that is in doubt ends whatever holds the name", found: []string{"a-second-end-spares-the-successor"},
-		end: func(w *badWire, l driver.Ref, how driver.End) (bool, error) {
-			if how.Doubt {
-				return endAny(w, l, how)
-			}
-			return w.Store.End(context.Background(), l, how)
-		}},
+		end: endsWrong(func(_ *badWire, _ driver.Ref, how driver.End) bool { return how.Doubt }, endAny)},
 	{name: "an unsure End does not look into the queue", found: []string{"an-end-that-is-unsure-finds-what-is-there"},
-		end: func(w *badWire, l driver.Ref, how driver.End) (bool, error) {
-			if how.Unsure && w.waits(l.Name, l.Lease) {
-				return false, nil
-			}
-			return w.Store.End(context.Background(), l, how)
-		}},
+		end: endsWrong(func(w *badWire, l driver.Ref, how driver.End) bool { return how.Unsure && w.waits(l.Name, l.Lease) }, endNone(false))},
 	{name: "a request that arrives late is carried out", forgets: true, found: []string{"a-request-that-arrives-after-the-end-grants-nothing"}},
 }
 
@@ -319,24 +334,14 @@ var showMistakes = []*mistake{
 			return []driver.Finding{{Check: "role", Level: driver.Problem, Text: "it is a replica"}}
 		}},
 	{name: "Close ends the leases of others", found: []string{"a-store-that-was-closed-disturbs-nobody"},
-		closes: func(w *badWire) {
-			all, _ := w.Store.List(context.Background(), "")
-			for _, info := range all {
-				_, _ = endAny(w, driver.Ref{Name: info.Name}, driver.End{})
-			}
-		}},
+		closes: endAll},
 	{name: "a closed store grants leases", found: []string{"a-store-that-was-closed-disturbs-nobody"},
 		closes: func(w *badWire) { w.s.store = new(memlock.Store); w.join() }},
 }
 
 var faultMistakes = []*mistake{
 	{name: "a crash ends the leases of all", found: []string{"a-crash-frees-the-names-of-that-participant"},
-		crash: func(w *badWire) {
-			all, _ := w.Store.List(context.Background(), "")
-			for _, info := range all {
-				_, _ = endAny(w, driver.Ref{Name: info.Name}, driver.End{})
-			}
-		}},
+		crash: endAll},
 	{name: "a crash is forgotten", found: []string{"a-waiter-has-its-turn-after-a-crash-of-the-holder"},
 		crash: func(*badWire) {},
 		ask:   changed(func(r *driver.Request) { r.TTL *= 1000 })},

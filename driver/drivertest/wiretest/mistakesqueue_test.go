@@ -22,6 +22,14 @@ func lookOnly(w *badWire, l driver.Ref, how driver.End) (bool, error) {
 	return found, err
 }
 
+// endQuietly ends a lease without events.
+func endQuietly(w *badWire, l driver.Ref, how driver.End) (found bool, err error) {
+	w.s.quietly(func() { found, err = w.Store.End(context.Background(), l, how) })
+	return found, err
+}
+
+func whoWaits(w *badWire, l driver.Ref, _ driver.End) bool { return w.waits(l.Name, l.Lease) }
+
 var queueMistakes = []*mistake{
 	{name: "who would wait has to", found: []string{"a-free-name-is-granted-to-who-would-wait"},
 		ask: func(ctx context.Context, w *badWire, r *driver.Request) (driver.Answer, error) {
@@ -45,12 +53,7 @@ var queueMistakes = []*mistake{
 	{name: "no request is for the queue", found: []string{"the-first-waiter-hears-of-a-release", "waiters-have-their-turn-in-order"},
 		ask: changed(func(r *driver.Request) { r.Queue = false })},
 	{name: "a waiter that has left is still there", found: []string{"a-waiter-that-was-ended-leaves-the-queue", "a-waiter-hears-that-the-one-before-it-has-left"},
-		end: func(w *badWire, l driver.Ref, how driver.End) (bool, error) {
-			if w.waits(l.Name, l.Lease) {
-				return true, nil
-			}
-			return w.Store.End(context.Background(), l, how)
-		}},
+		end: endsWrong(whoWaits, endNone(true))},
 	{name: "the TTL of a waiter begins when it comes", found: []string{"a-hand-over-begins-a-ttl"},
 		asked: func(w *badWire, r *driver.Request, a *driver.Answer) {
 			if first, ok := w.s.first[r.Lease]; ok {
@@ -73,25 +76,9 @@ var eventMistakes = []*mistake{
 	{name: "Free is not known", found: []string{"the-first-waiter-has-its-turn-after-expiry"},
 		asked: answered(nil, func(a *driver.Answer) { a.Free = -1 })},
 	{name: "an end by the id wakes nobody", found: []string{"the-first-waiter-hears-of-the-end-of-a-lease-by-its-id"},
-		end: func(w *badWire, l driver.Ref, how driver.End) (found bool, err error) {
-			end := func() { found, err = w.Store.End(context.Background(), l, how) }
-			if l.Handle == nil {
-				w.s.quietly(end)
-			} else {
-				end()
-			}
-			return found, err
-		}},
+		end: endsWrong(func(_ *badWire, l driver.Ref, _ driver.End) bool { return l.Handle == nil }, endQuietly)},
 	{name: "a waiter that leaves wakes nobody", found: []string{"a-waiter-hears-that-the-one-before-it-has-left"},
-		end: func(w *badWire, l driver.Ref, how driver.End) (found bool, err error) {
-			end := func() { found, err = w.Store.End(context.Background(), l, how) }
-			if w.waits(l.Name, l.Lease) {
-				w.s.quietly(end)
-			} else {
-				end()
-			}
-			return found, err
-		}},
+		end: endsWrong(whoWaits, endQuietly)},
 	{name: "an event has another token than the lease", found: []string{"the-first-waiter-hears-of-a-release"},
 		event: func(_ *badWire, ev *driver.Event) bool { ev.Grant.Token++; return true }},
 	{name: "an event comes over nothing known", found: []string{"the-first-waiter-hears-of-a-release"},
