@@ -83,10 +83,7 @@ func TestUncertainAttemptIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := tap(s)
-		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
-			g, err := ask()
-			return g, errors.Join(driver.ErrUncertain, err) // the answer is lost
-		})
+		set(d, &d.try, answerLost)
 		c := open(t, d, &pawl.Options{TTL: time.Hour})
 		_, err := c.TryAcquire(context.Background(), "a")
 		wantIs(t, err, pawl.ErrUncertain)
@@ -101,9 +98,7 @@ func TestUnreachableStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := tap(s)
-		down := func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
-			return driver.Answer{}, errors.Join(driver.ErrUnavailable, errNet)
-		}
+		down := fails(errors.Join(driver.ErrUnavailable, errNet))
 		set(d, &d.try, down)
 		const ttl = 10 * time.Second
 		c := open(t, d, &pawl.Options{TTL: ttl})
@@ -150,9 +145,7 @@ func TestRefusingStore(t *testing.T) {
 			d := tap(s)
 			l := acquire(t, open(t, s.Participant(), nil), "a")
 			time.AfterFunc(time.Minute, func() {
-				set(d, &d.try, func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
-					return driver.Answer{}, fmt.Errorf("%w: %w", driver.ErrUnavailable, c.refusal)
-				})
+				set(d, &d.try, fails(fmt.Errorf("%w: %w", driver.ErrUnavailable, c.refusal)))
 			})
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute+3*ttl)
@@ -202,11 +195,7 @@ func TestGrantThatTookLongerThanItsTTLIsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := tap(s)
-		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
-			g, err := ask()
-			time.Sleep(time.Second - driver.Drift(time.Second)) // the answer travels
-			return g, err
-		})
+		set(d, &d.try, late(time.Second-driver.Drift(time.Second)))
 		c := open(t, d, &pawl.Options{TTL: time.Second})
 		for _, call := range []func(context.Context, string, ...pawl.Option) (*pawl.Lease, error){c.Acquire, c.TryAcquire} {
 			_, err := call(context.Background(), "a")

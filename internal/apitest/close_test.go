@@ -88,10 +88,7 @@ func (d looked) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 func TestCloseWaitsForTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
-			defer time.Sleep(4 * time.Second)
-			return ask()
-		})
+		set(d, &d.try, late(4*time.Second))
 		c, err := pawl.New(looked{&closable{tapped: d}, t}, &pawl.Options{TTL: 12 * time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -222,10 +219,7 @@ func remote(s driver.Store) driver.Caps {
 func TestCloseDoesNotWaitForAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
-			_, err := ask()
-			return driver.Answer{}, errors.Join(err, driver.ErrUncertain)
-		})
+		set(d, &d.try, answerLost)
 		hangReleases(d)
 		c := open(t, d, nil)
 		_, err := c.TryAcquire(t.Context(), "deploy")
@@ -367,10 +361,7 @@ func TestCloseGivesBackWhatCallsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := tap(s)
-		set(d, &d.try, func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
-			defer time.Sleep(time.Second)
-			return ask()
-		})
+		set(d, &d.try, late(time.Second))
 		c := open(t, d, nil)
 		go c.TryAcquire(context.Background(), "a")
 		synctest.Wait()
@@ -386,8 +377,7 @@ func TestCloseGivesBackWhatCallsLeave(t *testing.T) {
 // TestCloseEndsAllHolds: Close gives back a lease that is held twice.
 func TestCloseEndsAllHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		ctx, cancel := acquire(t, c, "a").Context(t.Context())
 		defer cancel()
 		if _, err := c.Acquire(ctx, "a", pawl.Reentrant()); err != nil {

@@ -84,6 +84,28 @@ func set[F any](d *tapped, f *F, to F) {
 	*f = to
 }
 
+// A tried is a hook for requests for a lease.
+type tried = func(ctx context.Context, ask func() (driver.Answer, error)) (driver.Answer, error)
+
+func fails(err error) tried {
+	return func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
+		return driver.Answer{}, err
+	}
+}
+
+// late delays the answers.
+func late(by time.Duration) tried {
+	return func(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
+		defer time.Sleep(by)
+		return ask()
+	}
+}
+
+func answerLost(_ context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
+	ans, err := ask()
+	return ans, errors.Join(driver.ErrUncertain, err)
+}
+
 // showing is a participant of a memlock store whose Inspect goes through a hook. A nil hook lets it through.
 type showing struct {
 	driver.Store
@@ -115,6 +137,13 @@ func open(t testing.TB, d driver.Store, opts *pawl.Options) *pawl.Client {
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+// pair returns a store with two clients.
+func pair(t testing.TB) (s *memlock.Store, c, other *pawl.Client) {
+	t.Helper()
+	s = new(memlock.Store)
+	return s, open(t, s.Participant(), nil), open(t, s.Participant(), nil)
 }
 
 func acquire(t testing.TB, c *pawl.Client, name string, opts ...pawl.Option) *pawl.Lease {

@@ -68,8 +68,7 @@ func TestElect(t *testing.T) {
 // again before it has stopped.
 func TestElectWaitsForTheLeaderToStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		boom := errors.New("boom")
 		var running, terms int
 		err := c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {
@@ -99,8 +98,7 @@ func TestElectWaitsForTheLeaderToStop(t *testing.T) {
 
 func TestElectEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		nothing := func(context.Context, *pawl.Lease) error { return nil }
 		if err := c.Elect(context.Background(), "a", nothing); err != nil {
 			t.Errorf("Elect = %v, want nil: it has resigned", err)
@@ -138,9 +136,7 @@ func TestElectEnds(t *testing.T) {
 func TestElectOutlivesOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		away := func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
-			return driver.Answer{}, driver.ErrUnavailable
-		}
+		away := fails(driver.ErrUnavailable)
 		d.try = away
 		c := open(t, d, &pawl.Options{TTL: time.Second})
 		nothing := func(context.Context, *pawl.Lease) error { return nil }
@@ -208,9 +204,7 @@ func TestElectOutlivesOutagesWhileItWaits(t *testing.T) {
 		}()
 		time.Sleep(time.Minute)
 		for _, err := range []error{driver.ErrUnavailable, driver.ErrUncertain} {
-			set(d, &d.try, func(context.Context, func() (driver.Answer, error)) (driver.Answer, error) {
-				return driver.Answer{}, err
-			})
+			set(d, &d.try, fails(err))
 			time.Sleep(time.Minute)
 			set(d, &d.try, nil)
 			time.Sleep(time.Minute)
@@ -231,8 +225,7 @@ func TestElectOutlivesOutagesWhileItWaits(t *testing.T) {
 // it stands for election; after a term that went well it is as quick as before.
 func TestElectBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		var vacant time.Time
 		var pauses []time.Duration
 		_ = c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {

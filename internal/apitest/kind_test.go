@@ -76,8 +76,7 @@ func atStore(t *testing.T, c *pawl.Client) int {
 
 func TestReadersOfOneClientStandAtTheStoreTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		l := acquire(t, other, "a")
 		r1, r2 := want(t, c, pawl.Shared()), want(t, c, pawl.Shared())
 		writer := want(t, c)
@@ -104,8 +103,7 @@ func TestReadersOfOneClientStandAtTheStoreTogether(t *testing.T) {
 // that come later must not get in before it.
 func TestWriterBehindItsOwnReadersIsNotStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		reader := acquire(t, c, "a", pawl.Shared())
 		writer := want(t, c)
 		late := want(t, other, pawl.Shared())
@@ -120,8 +118,7 @@ func TestWriterBehindItsOwnReadersIsNotStarved(t *testing.T) {
 
 func TestWaiterThatGivesUpIsInNobodysWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		l := acquire(t, other, "a", pawl.Shared())
 		theirs := want(t, other)
 		first := want(t, c, pawl.Shared())
@@ -166,8 +163,7 @@ func TestTryAcquireDoesNotOvertakeTheLine(t *testing.T) {
 
 func TestSlotsOfOneClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		l := acquire(t, other, "a")
 		var ws []*wish
 		for range 4 {
@@ -316,8 +312,7 @@ func TestDowngradeIsRefused(t *testing.T) {
 // TestDowngradeKeepsOptions: MaxHold and MinHold count from the grant of the exclusive lease.
 func TestDowngradeKeepsOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		lower := func(l *pawl.Lease) *pawl.Lease {
 			t.Helper()
 			time.Sleep(time.Second)
@@ -497,8 +492,7 @@ func holdRandomKind(t *testing.T, r *rand.Rand, c *pawl.Client, in *[3]atomic.In
 // then on, before readers that come later.
 func TestWriterBehindADowngrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		l := acquire(t, c, "a")
 		writer := want(t, c)
 		l, err := l.Downgrade(t.Context())

@@ -105,11 +105,7 @@ func TestLeaseEndsAtItsDeadlineWhileARenewalHangs(t *testing.T) {
 func TestDeadlineCountsFromTheSendingOfTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		d.try = func(ctx context.Context, ask func() (driver.Answer, error)) (driver.Answer, error) {
-			g, err := ask()
-			time.Sleep(4 * time.Second) // the answer travels
-			return g, err
-		}
+		d.try = late(4 * time.Second)
 		const ttl = 10 * time.Second
 		c := open(t, d, &pawl.Options{TTL: ttl})
 		sent := time.Now()

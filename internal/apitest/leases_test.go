@@ -38,8 +38,7 @@ func isFree(t testing.TB, c *pawl.Client, name string) bool {
 
 func TestAcquireAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		g := acquireAll(t, c, []string{"c", "a", "b", "a"})
 		if names := g.Names(); !slices.Equal(names, []string{"a", "b", "c"}) {
 			t.Errorf("Names = %q", names)
@@ -79,8 +78,7 @@ func TestAcquireAll(t *testing.T) {
 
 func TestAcquireAllHoldsNothingIfItFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		l := acquire(t, other, "b")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -108,8 +106,7 @@ func TestAcquireAllHoldsNothingIfItFails(t *testing.T) {
 // If one is lost, all end.
 func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		g := acquireAll(t, c, []string{"a", "b", "c"})
 		ctx, cancel := g.Context(context.Background())
 		defer cancel()
@@ -136,8 +133,7 @@ func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 // A lease may be lost while AcquireAll waits for the rest.
 func TestAcquireAllBeginsAnewAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		l := acquire(t, other, "b")
 		got := make(chan *pawl.Leases)
 		go func() { got <- acquireAll(t, c, []string{"a", "b"}, pawl.MaxHold(time.Hour)) }()
@@ -219,8 +215,7 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 // Releasing one of them releases all.
 func TestAcquireAllEndsWithARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		g := acquireAll(t, c, []string{"a", "b", "c"})
 		ctx, cancel := g.Context(context.Background())
 		defer cancel()
@@ -243,8 +238,7 @@ func TestAcquireAllEndsWithARelease(t *testing.T) {
 // A lease that was held before has other holds too: it outlives the others.
 func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		l := acquire(t, c, "a")
 		ctx, cancel := l.Context(context.Background())
 		defer cancel()

@@ -242,8 +242,7 @@ func TestMinHoldInAnOutage(t *testing.T) {
 // Nobody has worked under a lease that a call got but did not return.
 func TestMinHoldOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		mine := acquire(t, c, "a")
 		_, err := c.TryAcquireAll(t.Context(), []string{"0", "a"}, pawl.MinHold(time.Hour))
 		wantIs(t, err, pawl.ErrHeld)

@@ -16,8 +16,7 @@ import (
 
 func TestReentrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		outer := acquire(t, c, "a", pawl.Reentrant())
 		ctx, cancel := outer.Context(context.Background())
 		defer cancel()
@@ -170,8 +169,7 @@ func TestContextLooksAtEveryLease(t *testing.T) {
 // wait for itself.
 func TestReentrantIsTheContextsBusiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		l := acquire(t, c, "a", pawl.Reentrant())
 		holding, cancel := l.Context(context.Background())
 		defer cancel()

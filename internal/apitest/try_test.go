@@ -15,8 +15,7 @@ import (
 
 func TestTryDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		ran := false
 		err := c.TryDo(t.Context(), "a", func(ctx context.Context, l *pawl.Lease) error {
 			ran = true
@@ -39,8 +38,7 @@ func TestTryDo(t *testing.T) {
 
 func TestTryAcquireAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
+		_, c, other := pair(t)
 		g, err := c.TryAcquireAll(t.Context(), []string{"b", "a"})
 		if err != nil {
 			t.Fatal(err)

@@ -45,7 +45,7 @@ var (
 
 func TestEveryMutantIsCaught(t *testing.T) {
 	b := prepare(t)
-	each(t, longestFirst(b.only(false)), func(t *testing.T, m *mutant) func() {
+	each(t, inTurn(b.only(false)), func(t *testing.T, m *mutant) func() {
 		b.tests[m.pkg] = append(b.tests[m.pkg], m.test) // read after begin was called for all mutants
 		return func() { b.mustCatch(t, m) }
 	})
@@ -123,36 +123,15 @@ func (p *progressed) tell(t *testing.T, m *mutant, took time.Duration) {
 	fmt.Fprintf(os.Stderr, "mutants: %d of %d: %s in %.1fs: %s: %s\n", p.done.Add(1), p.total.Load(), caught, took.Seconds(), m.pkg, m.name)
 }
 
-// waits are the packages whose tests wait longest until they catch a mutant. Their mutants
-// begin first, so that none of them runs alone at the end. The packages take turns, so that
-// expensive servers do not all start at the same time.
-var waits = []string{"cmd/pawl", "zklock", "etcdlock", "pglock", "filelock", "redislock", "redislock/redlock", "lab/fencetest"}
-
-// slow are the tests that take half a minute or more to catch a mutant. They begin before all others.
-var slow = []string{
-	"TestCluster/Messages", "TestClusterEarsFollow",
-	"TestClusterFirstUse", "TestClusterFirstUseBesideDeadNode", "TestWire/slots-of-another-number-are-refused-for-good",
-	"TestDeadlock/file", "TestExpiredReadersFreeTheKey", "TestExpiryWhileWaiting", "TestKeepIdle", "TestLeftoversOfAKilledWrapper",
-	"TestLostData", "TestNamesDoNotLeak", "TestOldCreateComesLate",
-	"TestPromoted", "TestReadOnly", "TestReadersAndWriters", "TestStuckLeaderCostsNoLease",
-	"TestWaitingForAStoreThatIsGone", "TestWatchWithADamagedFile",
-}
-
-func longestFirst(list []*mutant) []*mutant {
-	all, seen := make(map[string]int), make(map[string]int)
+// inTurn orders mutants so that packages take turns: expensive servers do not all start at the same time.
+func inTurn(list []*mutant) []*mutant {
+	all, seen, place := make(map[string]int), make(map[string]int), make(map[*mutant]float64)
 	for _, m := range list {
 		all[m.pkg]++
 	}
-	place := make(map[*mutant]float64)
 	for _, m := range list {
 		seen[m.pkg]++
 		place[m] = float64(seen[m.pkg]) / float64(all[m.pkg])
-		if !slices.Contains(waits, m.pkg) {
-			place[m]++
-		}
-		if slices.Contains(slow, m.test) {
-			place[m]--
-		}
 	}
 	return slices.SortedStableFunc(slices.Values(list), func(m, n *mutant) int { return cmp.Compare(place[m], place[n]) })
 }
@@ -210,11 +189,6 @@ func TestEveryMutantFits(t *testing.T) {
 	}
 	if err := b.compiles(); err != nil {
 		t.Error(err)
-	}
-	for _, test := range slow {
-		if !slices.ContainsFunc(b.only(false), func(m *mutant) bool { return m.test == test }) {
-			t.Errorf("no mutant is for %s any more", test)
-		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -126,7 +125,7 @@ func cpuOf(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// facts describes the machine, without its name, and the software.
+// facts describes the machine, without its name.
 func facts() []string {
 	cpu := "unknown processor"
 	b, _ := os.ReadFile("/proc/cpuinfo")
@@ -149,24 +148,6 @@ func facts() []string {
 		list = append(list, "servers on one processor, clients on the other, over loopback")
 	} else {
 		list = append(list, "servers and clients on the same processors, over loopback")
-	}
-	return append(list, "clients: "+strings.Join(libraries(), ", "))
-}
-
-// libraries returns the client modules with their versions.
-func libraries() (list []string) {
-	info, _ := debug.ReadBuildInfo()
-	for _, want := range []string{"github.com/redis/rueidis", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock",
-		"github.com/redis/go-redis/v9", "github.com/go-zookeeper/zk", "go.etcd.io/etcd/client/v3",
-		"github.com/jackc/pgx/v5", "cirello.io/pglock", "github.com/lib/pq"} {
-		if info == nil {
-			break
-		}
-		for _, dep := range info.Deps {
-			if dep.Path == want {
-				list = append(list, strings.TrimPrefix(dep.Path, "github.com/")+" "+dep.Version)
-			}
-		}
 	}
 	return list
 }

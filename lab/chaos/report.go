@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +31,6 @@ func table(w io.Writer, rows []*run) {
 		for text, n := range r.result.Refused {
 			fmt.Fprintf(w, "  %d times no client: %s\n", n, text)
 		}
-		r.answers(w)
 		r.tell(w)
 	}
 }
@@ -61,22 +59,6 @@ func (r *run) broken() map[check.Rule]int {
 		count[v.Rule]++
 	}
 	return count
-}
-
-var digits = regexp.MustCompile(`"[^"]*"|[0-9.]+(ms|µs|ns|m?s)?[0-9.a-z]*`)
-
-// answers prints the most frequent errors of waits that failed, without numbers and names.
-func (r *run) answers(w io.Writer) {
-	count := make(map[string]int)
-	for _, c := range r.result.Claims {
-		if c.Waits && c.Failed != "" {
-			count[digits.ReplaceAllString(c.Failed, "…")]++
-		}
-	}
-	texts := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return count[b] - count[a] })
-	for _, text := range texts[:min(len(texts), 4)] {
-		fmt.Fprintf(w, "  %d waits ended with: %s\n", count[text], text)
-	}
 }
 
 // kinds returns the kinds of faults that happened, and how often each happened.
