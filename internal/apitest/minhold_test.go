@@ -80,51 +80,6 @@ func TestMinHoldIsOver(t *testing.T) {
 	})
 }
 
-// Close does not wait. Where leases expire the store keeps the name for its TTL.
-func TestMinHoldOfAClosedClient(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		noExpiry bool
-		released bool // before Close
-		want     time.Duration
-	}{
-		{"released", false, true, 30 * time.Second},
-		{"held", false, false, 30 * time.Second},
-		{"released, no expiry", true, true, 0},
-		{"held, no expiry", true, false, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &memlock.Store{NoExpiry: c.noExpiry}
-				told := 0
-				mine := open(t, s.Participant(), &pawl.Options{Observer: pawl.Observer{Released: func(pawl.Event) { told++ }}})
-				began := time.Now()
-				l := acquire(t, mine, "a", pawl.MinHold(29*time.Second))
-				if c.released {
-					release(t, l)
-				}
-				if err := mine.Close(); err != nil || time.Since(began) > 0 {
-					t.Errorf("Close: %v, after %v", err, time.Since(began))
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				next, err := open(t, s.Participant(), nil).Acquire(ctx, "a")
-				if err != nil {
-					t.Fatalf("the name is never free: %v", err)
-				}
-				release(t, next)
-				if got := time.Since(began); got != c.want {
-					t.Errorf("the name was free after %v, want %v", got, c.want)
-				}
-				synctest.Wait()
-				if wantIs(t, l.Err(), pawl.ErrReleased); told != 1 {
-					t.Errorf("Released was told %d times, want once", told)
-				}
-			})
-		})
-	}
-}
-
 // limited is a store with a MaxTTL.
 type limited struct {
 	*tapped
@@ -142,40 +97,57 @@ func (d *limited) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (d
 	return d.tapped.Renew(ctx, l, ttl)
 }
 
-// Close makes the store keep the name for MinHold, however short the TTL is.
-func TestMinHoldIsLongerThanTheTTL(t *testing.T) {
-	const ttl, minHold = 6 * time.Second, 20 * time.Second
+// Close does not wait. Where leases expire the store keeps the name for MinHold, however short the TTL is.
+func TestMinHoldOfAClosedClient(t *testing.T) {
 	for _, c := range []struct {
-		name     string
-		released bool          // before Close
-		maxTTL   time.Duration // by the time of Close
-		want     time.Duration
+		name         string
+		noExpiry     bool
+		released     bool // before Close
+		ttl, minHold time.Duration
+		maxTTL       time.Duration // by the time of Close
+		want         time.Duration
+		err          string
 	}{
-		{"released", true, time.Minute, minHold},
-		{"held", false, time.Minute, minHold},
-		{"beyond MaxTTL", true, 10 * time.Second, time.Second + 10*time.Second},
-		{"MaxTTL is the TTL", true, ttl, ttl},
+		{"released", false, true, 30 * time.Second, 29 * time.Second, time.Minute, 30 * time.Second, ""},
+		{"held", false, false, 30 * time.Second, 29 * time.Second, time.Minute, 30 * time.Second, ""},
+		{"released, no expiry", true, true, 30 * time.Second, 29 * time.Second, time.Minute, time.Second, ""},
+		{"held, no expiry", true, false, 30 * time.Second, 29 * time.Second, time.Minute, time.Second, ""},
+		{"released, longer than the TTL", false, true, 6 * time.Second, 20 * time.Second, time.Minute, 20 * time.Second, ""},
+		{"held, longer than the TTL", false, false, 6 * time.Second, 20 * time.Second, time.Minute, 20 * time.Second, ""},
+		{"beyond MaxTTL", false, true, 6 * time.Second, 20 * time.Second, 10 * time.Second, 11 * time.Second, "MinHold is not over for another 19s"},
+		{"MaxTTL is the TTL", false, true, 6 * time.Second, 20 * time.Second, 6 * time.Second, 6 * time.Second, "MinHold is not over for another 19s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := new(memlock.Store)
+				s := &memlock.Store{NoExpiry: c.noExpiry}
 				d := &limited{tapped: tap(s)}
 				d.max.Store(int64(time.Minute))
-				mine := open(t, d, &pawl.Options{TTL: ttl})
+				told := 0
+				mine := open(t, d, &pawl.Options{TTL: c.ttl, Observer: pawl.Observer{Released: func(pawl.Event) { told++ }}})
 				began := time.Now()
-				l := acquire(t, mine, "a", pawl.MinHold(minHold))
+				l := acquire(t, mine, "a", pawl.MinHold(c.minHold))
 				time.Sleep(time.Second)
 				d.max.Store(int64(c.maxTTL))
 				if c.released {
 					release(t, l)
 				}
 				err := mine.Close()
-				if c.want == minHold && err != nil || c.want < minHold && (err == nil || !strings.Contains(err.Error(), "MinHold is not over for another 19s")) {
-					t.Errorf("Close: %v", err)
+				if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) || time.Since(began) > time.Second {
+					t.Errorf("Close: %v, after %v", err, time.Since(began))
 				}
-				release(t, acquire(t, open(t, s.Participant(), nil), "a"))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				next, err := open(t, s.Participant(), nil).Acquire(ctx, "a")
+				if err != nil {
+					t.Fatalf("the name is never free: %v", err)
+				}
+				release(t, next)
 				if got := time.Since(began); got != c.want {
 					t.Errorf("the name was free after %v, want %v", got, c.want)
+				}
+				synctest.Wait()
+				if wantIs(t, l.Err(), pawl.ErrReleased); told != 1 {
+					t.Errorf("Released was told %d times, want once", told)
 				}
 			})
 		})

@@ -50,31 +50,6 @@ func TestConcurrentWriters(t *testing.T) {
 	})
 }
 
-// TestWithoutTheFence is the control: the same without the check of the token.
-func TestWithoutTheFence(t *testing.T) {
-	onEveryDatabase(t, func(t *testing.T, db *database) {
-		if _, err := db.Exec("INSERT INTO pawl_fence (resource, token) VALUES ('control', 0)"); err != nil {
-			t.Fatal(err)
-		}
-		crowd(t, func(token pawl.Token) {
-			if _, err := db.in(t.Context(), db.levels()[0], func(tx *sql.Tx) error {
-				// It locks the row as Install does, so that the history is in order.
-				if _, err := tx.Exec("UPDATE pawl_fence SET token = token WHERE resource = 'control'"); err != nil {
-					return err
-				}
-				_, err := tx.Exec(db.write, "control", int64(token))
-				return err
-			}); err != nil {
-				t.Error(err)
-			}
-		})
-		tokens := db.history(t, "control")
-		if len(tokens) != writers*writes || violation(tokens) == nil {
-			t.Errorf("%d writes without the fence, and no token is below one before it", len(tokens))
-		}
-	})
-}
-
 const writers, writes = 32, 12
 
 // crowd calls write from 32 goroutines with tokens that grow on the whole, but
