@@ -157,8 +157,14 @@ func TestDo(t *testing.T) {
 		if err := c.Do(ctx, "a", func(ctx context.Context, l *pawl.Lease) error { return l.Err() }); err != nil {
 			t.Error(err)
 		}
-		if err := c.Do(ctx, "a", func(context.Context, *pawl.Lease) error { return errNet }); err != errNet {
-			t.Errorf("error is %v, want f's own", err)
+		for _, do := range []func(context.Context, string, func(context.Context, *pawl.Lease) error, ...pawl.Option) error{c.Do, c.TryDo} {
+			err := do(ctx, "a", func(ctx context.Context, _ *pawl.Lease) error {
+				wantIs(t, open(t, s.Participant(), nil).TryDo(ctx, "a", func(context.Context, *pawl.Lease) error { return nil }), pawl.ErrHeld)
+				return errNet
+			})
+			if err != errNet {
+				t.Errorf("error is %v, want f's own", err)
+			}
 		}
 		cutRenewals(d)
 		err := c.Do(ctx, "a", func(ctx context.Context, _ *pawl.Lease) error {

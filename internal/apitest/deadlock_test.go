@@ -345,35 +345,6 @@ func TestDeadlockWithAcquireAll(t *testing.T) {
 	})
 }
 
-// A client may be closed, and a context end, in the instant of the error.
-func TestDeadlockAndTheEnd(t *testing.T) {
-	for range 20 {
-		synctest.Test(t, func(t *testing.T) {
-			s := new(memlock.Store)
-			var a, b *crossing
-			var looks atomic.Int32
-			b = hold(t, open(t, s.Participant(), as("bob")), "b")
-			a = hold(t, open(t, spy(s, func(string) {
-				if looks.Add(1) == 4 { // which confirms
-					go a.cancel()
-					go b.client.Close()
-				}
-			}), as("alice")), "a")
-			b.wait("a", pawl.WaitInDeadlock())
-			a.wait("b")
-			time.Sleep(5 * time.Second)
-			// The end of bob's client lets alice in.
-			if !a.ended() || a.err != nil && !errors.Is(a.err, pawl.ErrDeadlock) && !errors.Is(a.err, context.Canceled) {
-				t.Errorf("Acquire = %v", a.err)
-			}
-			// Close ends the lease whose context bob waits with, too.
-			if !b.ended() || !errors.Is(b.err, pawl.ErrClosed) && !errors.Is(b.err, context.Canceled) {
-				t.Errorf("Acquire of a client that was closed = %v", b.err)
-			}
-		})
-	}
-}
-
 // A caller that holds the name itself, by Holding, needs no waiters to be seen.
 func TestDeadlockWithItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

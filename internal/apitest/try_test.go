@@ -13,29 +13,6 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-func TestTryDo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, c, other := pair(t)
-		ran := false
-		err := c.TryDo(t.Context(), "a", func(ctx context.Context, l *pawl.Lease) error {
-			ran = true
-			err := other.TryDo(ctx, "a", func(context.Context, *pawl.Lease) error {
-				t.Error("two at a time")
-				return nil
-			})
-			wantIs(t, err, pawl.ErrHeld)
-			return errNet
-		})
-		if !ran {
-			t.Error("nothing was done")
-		}
-		wantIs(t, err, errNet)
-		if !isFree(t, other, "a") {
-			t.Error("the lease was not given back")
-		}
-	})
-}
-
 func TestTryAcquireAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, other := pair(t)

@@ -24,6 +24,9 @@ var (
 	fiveRedis  = []string{"redis", "redis", "redis", "redis", "redis"}
 	shared     = load{Seats: 64, Measure: waiting}
 	processes  = load{Procs: 8, Seats: 8, Measure: waiting}
+	// A lock goes round between two clients: one always waits.
+	passing    = load{Procs: 2, Seats: 1, Apart: true, Hold: 10 * time.Millisecond, Measure: handOff}
+	contended  = load{Procs: 8, Seats: 1, Hold: time.Millisecond, Measure: waiting}
 	rawRedis   = "SET NX PX + compare-delete"
 	rawRedis5  = "5 × SET NX PX + compare-delete"
 	rawZKName  = "create + children + delete"
@@ -39,11 +42,6 @@ var (
 // alone returns a load of goroutines that each have their own lock.
 func alone(seats int) load { return load{Seats: seats, Own: true, Measure: pair} }
 
-// passing returns a load in which a lock goes round among procs × seats clients. All but one wait.
-func passing(procs, seats int) load {
-	return load{Procs: procs, Seats: seats, Apart: true, Hold: 10 * time.Millisecond, Measure: handOff}
-}
-
 func all(lists ...[]string) (sum []string) {
 	for _, l := range lists {
 		sum = append(sum, l...)
@@ -56,65 +54,35 @@ var workloads = []*workload{
 		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
 	{id: "S2/64", title: "64 goroutines, each its own lock, Redis", servers: oneRedis, by: byRate, load: alone(64),
 		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
-	{id: "S2/512", title: "512 goroutines, each its own lock, Redis", servers: oneRedis, by: byRate, load: alone(512),
-		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
 	{id: "S3", title: "64 goroutines of one process, one lock, Redis", servers: oneRedis, by: byRate, load: shared,
 		contenders: all([]string{"pawl"}, pollers, listeners)},
 	{id: "S4", title: "8 processes of 8 goroutines, one lock, Redis", servers: oneRedis, by: byRate, load: processes,
 		contenders: all([]string{"pawl"}, pollers, listeners)},
-	{id: "S5/1", title: "Hand-off to another process, 1 waiter, Redis", servers: oneRedis, by: byTime, load: passing(2, 1), warm: 200 * time.Millisecond,
+	{id: "S5/1", title: "Hand-off to another process, 1 waiter, Redis", servers: oneRedis, by: byTime, load: passing, warm: 200 * time.Millisecond,
 		contenders: all([]string{"pawl", "PUBLISH to delivery"}, pollers, listeners)},
-	{id: "S5/16", title: "Hand-off to another process, 16 waiters, Redis", servers: oneRedis, by: byTime, load: passing(17, 1), warm: 200 * time.Millisecond,
-		contenders: []string{"pawl", "PUBLISH to delivery", "redislock, 5 ms", "redsync, 5 ms", "rueidislock, tuned"}},
 	{id: "S7", title: "100,000 leases of one client, TTL 30 s, Redis", servers: oneRedis, special: (*run).many, once: true,
 		contenders: []string{"pawl"}},
 	{id: "S8/1", title: "One goroutine, its own lock, five Redis servers", servers: fiveRedis, by: byTime, load: alone(1),
 		contenders: []string{"pawl redlock", rawRedis5, "redsync N=5", "redsync N=5, 5 ms"}},
-	{id: "S8/64", title: "64 goroutines, each its own lock, five Redis servers", servers: fiveRedis, by: byRate, load: alone(64),
-		contenders: []string{"pawl redlock", rawRedis5, "redsync N=5", "redsync N=5, 5 ms"}},
-	{id: "S8/2048", title: "2,048 goroutines, each its own lock, five Redis servers", servers: fiveRedis, by: byRate, load: alone(2048),
-		contenders: []string{"pawl redlock", "redsync N=5"}},
-	{id: "S11/2", title: "2 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended(2), warm: 500 * time.Millisecond,
-		contenders: []string{"pawl redlock", "redsync N=5"}},
-	{id: "S11/8", title: "8 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended(8), warm: 500 * time.Millisecond,
-		contenders: []string{"pawl redlock", "redsync N=5"}},
-	{id: "S11/32", title: "32 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended(32), warm: 500 * time.Millisecond,
-		contenders: []string{"pawl redlock", "redsync N=5"}},
-	{id: "S11/64", title: "64 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended(64), warm: 500 * time.Millisecond,
+	{id: "S11/8", title: "8 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended, warm: 500 * time.Millisecond,
 		contenders: []string{"pawl redlock", "redsync N=5"}},
 	{id: "S9/zk/1", title: "One goroutine, its own lock, ZooKeeper", servers: []string{"zk"}, by: byTime, load: alone(1),
 		contenders: []string{"pawl zk", rawZKName, "zk.Lock"}},
-	{id: "S9/zk/64", title: "64 goroutines of one process, one lock, ZooKeeper", servers: []string{"zk"}, by: byRate, load: shared,
-		contenders: []string{"pawl zk", "zk.Lock"}},
-	{id: "S9/zk/8x8", title: "8 processes of 8 goroutines, one lock, ZooKeeper", servers: []string{"zk"}, by: byRate, load: processes,
-		contenders: []string{"pawl zk", "zk.Lock"}},
-	{id: "S9/zk/pass", title: "Hand-off to another process, 1 waiter, ZooKeeper", servers: []string{"zk"}, by: byTime, load: passing(2, 1), warm: 200 * time.Millisecond,
+	{id: "S9/zk/pass", title: "Hand-off to another process, 1 waiter, ZooKeeper", servers: []string{"zk"}, by: byTime, load: passing, warm: 200 * time.Millisecond,
 		contenders: []string{"pawl zk", "zk.Lock"}},
 	{id: "S9/etcd/1", title: "One goroutine, its own lock, etcd", servers: []string{"etcd"}, by: byTime, load: alone(1),
 		contenders: []string{"pawl etcd", rawEtcdKey, "concurrency.Mutex"}},
-	{id: "S9/etcd/64", title: "64 goroutines of one process, one lock, etcd", servers: []string{"etcd"}, by: byRate, load: shared,
-		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
-	{id: "S9/etcd/8x8", title: "8 processes of 8 goroutines, one lock, etcd", servers: []string{"etcd"}, by: byRate, load: processes,
-		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
-	{id: "S9/etcd/pass", title: "Hand-off to another process, 1 waiter, etcd", servers: []string{"etcd"}, by: byTime, load: passing(2, 1), warm: 200 * time.Millisecond,
+	{id: "S9/etcd/pass", title: "Hand-off to another process, 1 waiter, etcd", servers: []string{"etcd"}, by: byTime, load: passing, warm: 200 * time.Millisecond,
 		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
 	{id: "S12/1", title: "One goroutine, its own lock, PostgreSQL", servers: onePG, by: byTime, load: alone(1),
 		contenders: all(onPG[:1], pgFloors, onPG[1:])},
 	{id: "S12/64", title: "64 goroutines, each its own lock, PostgreSQL", servers: onePG, by: byRate, load: alone(64), contenders: all(onPG[:1], pgFloors, onPG[1:])},
-	{id: "S12/one", title: "64 goroutines of one process, one lock, PostgreSQL", servers: onePG, by: byRate, load: shared, contenders: onPG},
 	{id: "S12/8x8", title: "8 processes of 8 goroutines, one lock, PostgreSQL", servers: onePG, by: byRate, load: processes, contenders: onPG},
-	{id: "S12/pass", title: "Hand-off to another process, 1 waiter, PostgreSQL", servers: onePG, by: byTime, load: passing(2, 1), warm: 200 * time.Millisecond,
+	{id: "S12/pass", title: "Hand-off to another process, 1 waiter, PostgreSQL", servers: onePG, by: byTime, load: passing, warm: 200 * time.Millisecond,
 		contenders: all([]string{"pawl postgres", "NOTIFY to delivery"}, onPG[1:])},
-	{id: "S13/alone", title: "One goroutine, its own lock, KeepIdle, Redis", servers: oneRedis, by: byTime, load: alone(1), contenders: keeping},
-	{id: "S13/bursts", title: "Two clients, one lock, 20 times each in turn, KeepIdle, Redis", servers: oneRedis, by: byRate, special: turns(20), contenders: keeping},
-	{id: "S13/turns", title: "Two clients, one lock in turn, KeepIdle, Redis", servers: oneRedis, by: byRate, special: turns(1), contenders: keeping},
+	{id: "S13/bursts", title: "Two clients, one lock, 20 times each in turn, KeepIdle, Redis", servers: oneRedis, by: byRate, special: (*run).bursts, contenders: keeping},
 	{id: "S10", title: "A command under a lock on files, wall time", by: byTime, special: (*run).command,
 		contenders: []string{"pawl run x -- true", "flock x true", "true"}},
-}
-
-// contended returns a load in which procs processes always want the same lock, each for 1 ms.
-func contended(procs int) load {
-	return load{Procs: procs, Seats: 1, Hold: time.Millisecond, Measure: waiting}
 }
 
 // chosen returns the workloads that a list such as "S1,S2/64" names, or all for an empty list. It

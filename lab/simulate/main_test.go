@@ -59,15 +59,3 @@ func TestScenariosNeedTheirProtection(t *testing.T) {
 		}
 	}
 }
-
-func TestMistakesInArguments(t *testing.T) {
-	for args, says := range map[string]string{
-		"":                    "use one of restart",
-		"--scenario nonsense": `there is no scenario "nonsense"`,
-		"--scenario restart --svg " + filepath.Join(t.TempDir(), "missing", "x.svg"): "no such file",
-	} {
-		if err := run(strings.Fields(args), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("simulate %s: %v; want %q", args, err, says)
-		}
-	}
-}

@@ -28,6 +28,7 @@ type clusterNode struct {
 	*Redis
 	link *link.Link
 	id   string
+	bus  string // port
 }
 
 const masters, slots = 3, 16384
@@ -85,23 +86,14 @@ func (c *cluster) newNode(i int) (*clusterNode, error) {
 	}
 	l.SetTarget(r.Addr)
 	id, err := r.Do("CLUSTER", "MYID")
-	return &clusterNode{r, l, id}, err
+	return &clusterNode{r, l, id, bus[0]}, err
 }
 
 func (c *cluster) meet(n *clusterNode) error {
 	first := c.nodes[0]
 	_, port, _ := net.SplitHostPort(first.link.Addr())
-	_, err := n.Do("CLUSTER", "MEET", "127.0.0.1", port, first.bus())
+	_, err := n.Do("CLUSTER", "MEET", "127.0.0.1", port, first.bus)
 	return err
-}
-
-func (n *clusterNode) bus() string {
-	for i, a := range n.Args {
-		if a == "--cluster-port" {
-			return n.Args[i+1]
-		}
-	}
-	return ""
 }
 
 // awaitWhole waits until each node knows that many nodes and sees all slots served.

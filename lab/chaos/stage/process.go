@@ -53,9 +53,6 @@ func (p *Process) Start() error {
 		return err
 	}
 	p.cmd, p.ended = cmd, make(chan struct{})
-	started.Lock()
-	started.all = append(started.all, p)
-	started.Unlock()
 	go func(ended chan struct{}) { cmd.Wait(); close(ended) }(p.ended)
 	return nil
 }
@@ -170,22 +167,6 @@ func freePorts(n int) ([]string, error) {
 		}
 	}
 	return nil, errors.New("no port is free")
-}
-
-// started has all processes that were started. killBelow uses it to end the processes of a topology that did not start.
-var started struct {
-	sync.Mutex
-	all []*Process
-}
-
-func killBelow(dir string) {
-	started.Lock()
-	defer started.Unlock()
-	for _, p := range started.all {
-		if strings.HasPrefix(p.Dir, dir+string(filepath.Separator)) {
-			p.Kill()
-		}
-	}
 }
 
 // errEnded says that a process has ended by itself. await then stops waiting.

@@ -134,7 +134,6 @@ func New(name string, s Settings) (Topology, error) {
 		if t, err = f(s); err == nil {
 			return t, nil
 		}
-		killBelow(s.Dir)
 	}
 	return nil, err
 }
