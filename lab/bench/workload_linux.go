@@ -20,10 +20,10 @@ type workload struct {
 }
 
 var (
-	oneRedis   = []string{"redis"}
-	fiveRedis  = []string{"redis", "redis", "redis", "redis", "redis"}
-	shared     = load{Seats: 64, Measure: waiting}
-	processes  = load{Procs: 8, Seats: 8, Measure: waiting}
+	oneRedis  = []string{"redis"}
+	fiveRedis = []string{"redis", "redis", "redis", "redis", "redis"}
+	shared    = load{Seats: 64, Measure: waiting}
+	processes = load{Procs: 8, Seats: 8, Measure: waiting}
 	// A lock goes round between two clients: one always waits.
 	passing    = load{Procs: 2, Seats: 1, Apart: true, Hold: 10 * time.Millisecond, Measure: handOff}
 	contended  = load{Procs: 8, Seats: 1, Hold: time.Millisecond, Measure: waiting}
