@@ -67,7 +67,7 @@ const (
 // connects when it is used: see pawl.Client.Ping. Other errors, such as missing rights, say what to do. Errors do
 // not contain the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return NewStore(ctx, url, opts) }, &opts.Options)
 }
 
@@ -76,14 +76,14 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 // Configure client to reconnect quickly, with grpc.WithConnectParams. By default gRPC's delay grows to two
 // minutes.
 func New(client *clientv3.Client, opts *Options) (*pawl.Client, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	return pawl.Connect(context.Background(), func(context.Context) (driver.Store, error) { return NewStoreFor(client, opts) }, &opts.Options)
 }
 
 // NewStore returns the store at url, for programs that wrap the store before they pass it to pawl.New. It returns
 // the errors of Open, and ErrUnavailable if the cluster is unavailable.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
-	where, err := parseURL(url, orDefault(opts))
+	where, err := parseURL(url, storekit.OrDefault(opts))
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func NewStoreFor(client *clientv3.Client, opts *Options) (driver.Store, error) {
 	if kv := clientv3.NewKV(client); reflect.TypeOf(client.KV) != reflect.TypeOf(kv) {
 		return nil, fmt.Errorf("etcdlock: the client's KV is a %T: use a client without a namespace, and write that into Prefix and Pattern", client.KV)
 	}
-	s, err := newStore(orDefault(opts))
+	s, err := newStore(storekit.OrDefault(opts))
 	if err != nil {
 		return nil, err
 	}
@@ -122,16 +122,6 @@ func NewStoreFor(client *clientv3.Client, opts *Options) (driver.Store, error) {
 		return nil, fmt.Errorf("etcdlock: %w", err)
 	}
 	return s, nil
-}
-
-// orDefault returns a copy of opts. The client may connect long after Open, and the caller may change the options
-// in the meantime.
-func orDefault(opts *Options) *Options {
-	if opts == nil {
-		return &Options{}
-	}
-	own := *opts
-	return &own
 }
 
 // newStore returns a store without a client.

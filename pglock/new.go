@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // New returns a client of the database of pool. From the pool it takes the hosts, user, password, TLS
@@ -20,7 +21,7 @@ import (
 // connection a request went, and to receive messages. Closing the pool does not close the client, and closing the
 // client does not close the pool. Options.Password must be empty. New returns the errors of Open.
 func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*pawl.Client, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	if pool == nil || opts.Password != "" {
 		return nil, &pawl.Error{Op: "open", Err: errors.New("pglock: the pool is nil, or Options.Password is set: pass a pool, which has the password, and leave Options.Password empty")}
 	}

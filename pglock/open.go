@@ -84,14 +84,14 @@ const (
 // unavailable, Open succeeds, and the client connects when it is used: see pawl.Client.Ping. Other errors say what
 // to do. Errors do not contain the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return NewStore(ctx, url, opts) }, &opts.Options)
 }
 
 // NewStore returns the store at url, for programs that wrap the store before they pass it to pawl.New. It returns
 // the errors of Open, and ErrUnavailable if the server is unavailable.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
-	where, err := parseURL(url, orDefault(opts))
+	where, err := parseURL(url, storekit.OrDefault(opts))
 	if err != nil {
 		return nil, err
 	}
@@ -105,16 +105,6 @@ func (where *address) open(ctx context.Context) (driver.Store, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// orDefault returns a copy of opts. The client may connect long after Open, and the caller may change the options
-// in the meantime.
-func orDefault(opts *Options) *Options {
-	if opts == nil {
-		return &Options{}
-	}
-	own := *opts
-	return &own
 }
 
 // newStore returns a store that is connected.
@@ -184,13 +174,13 @@ func Bless(ctx context.Context, url string, opts *Options) error {
 // renewal. A quarantine still lasts until every lease with the longer one must have ended. SetMaxTTL returns the
 // errors of Open.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
-	with := *orDefault(opts)
+	with := *storekit.OrDefault(opts)
 	with.MaxTTL, with.TTL = maxTTL, 0 // no lease is asked for, so newStore need not check a TTL
 	return change(ctx, "set MaxTTL", url, &with, false)
 }
 
 func change(ctx context.Context, op, url string, opts *Options, bless bool) error {
-	where, err := parseURL(url, orDefault(opts))
+	where, err := parseURL(url, storekit.OrDefault(opts))
 	if err != nil {
 		return &pawl.Error{Op: op, Err: err}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
@@ -46,7 +47,7 @@ const slowConnect = 15 * time.Second
 
 // patient returns options that connect to a server on a slow machine, too.
 func patient(opts *Options) *Options {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	if opts.ConnectTimeout == 0 {
 		opts.ConnectTimeout = patience
 	}

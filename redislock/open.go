@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
@@ -46,7 +47,7 @@ import (
 // addresses that they announce to each other. Name more nodes with addr, in case the first is
 // down. A cluster has database 0 only: Open refuses another number.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	own := opts.Options
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return openInto(ctx, url, opts, &own) }, &own)
 }
@@ -72,7 +73,7 @@ func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options)
 // its connections, and without the interval it has none to nodes that join the cluster
 // later.
 func New(client rueidis.Client, opts *Options) (*pawl.Client, error) {
-	opts = orDefault(opts).fit()
+	opts = storekit.OrDefault(opts).fit()
 	return pawl.Connect(context.Background(), func(context.Context) (driver.Store, error) { return NewStoreFor(client, opts) }, &opts.Options)
 }
 
@@ -93,7 +94,7 @@ func (s *store) driver() driver.Store {
 // connect returns the store at url, and the options with the settings of the URL. It returns the options with an error
 // too, unless the URL is wrong.
 func connect(ctx context.Context, url string, opts *Options) (*store, *Options, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	place, err := conn.Parse(url, opts.forURL())
 	if err != nil {
 		return nil, nil, fmt.Errorf("redislock: %w", err)
@@ -128,7 +129,7 @@ func connect(ctx context.Context, url string, opts *Options) (*store, *Options, 
 
 // NewStoreFor is NewStore for a client that the caller has made. The store never closes the client.
 func NewStoreFor(client rueidis.Client, opts *Options) (driver.Store, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	s, err := newStore(opts)
 	if err != nil {
 		return nil, err

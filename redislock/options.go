@@ -97,16 +97,6 @@ type Options struct {
 
 const defaultPrefix = "pawl:"
 
-// orDefault returns a copy of opts, or the zero Options for nil. A client may connect long after
-// Open, and the caller may change opts before that.
-func orDefault(opts *Options) *Options {
-	if opts == nil {
-		return &Options{}
-	}
-	own := *opts
-	return &own
-}
-
 // fit returns options whose default TTL is at most MaxTTL.
 func (o *Options) fit() *Options {
 	if o.TTL != 0 || o.MaxTTL == 0 || o.MaxTTL >= pawl.DefaultTTL {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Options are the settings of a client of ZooKeeper. The zero value and a nil *Options are valid. A parameter
@@ -70,7 +71,7 @@ const (
 // Open does not accept a *zk.Conn, which hides the timeout of its session, and begins a new session by itself.
 // Pass the servers, the Dial function and the user of that connection.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) {
 		s, err := connect(ctx, url, opts)
 		if err != nil {
@@ -95,7 +96,7 @@ func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, err
 }
 
 func connect(ctx context.Context, url string, opts *Options) (*store, error) {
-	p, err := parseURL(url, orDefault(opts))
+	p, err := parseURL(url, storekit.OrDefault(opts))
 	if err != nil {
 		return nil, err
 	}
@@ -109,16 +110,6 @@ func connect(ctx context.Context, url string, opts *Options) (*store, error) {
 		return nil, fmt.Errorf("zklock: %s: %w", p.shown, err)
 	}
 	return s, nil
-}
-
-// orDefault returns a copy of opts. The client may connect long after Open, and the caller may change the options
-// in the meantime.
-func orDefault(opts *Options) *Options {
-	if opts == nil {
-		return &Options{}
-	}
-	own := *opts
-	return &own
 }
 
 // newStore returns a store that has no session yet.

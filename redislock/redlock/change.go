@@ -91,11 +91,11 @@ func newChange(ctx context.Context, conf Change) (*change, error) {
 	if c.Say == nil {
 		c.Say = func(string) {}
 	}
-	opts, old, err := parseURL(c.From, orDefault(c.Options))
+	opts, old, err := parseURL(c.From, storekit.OrDefault(c.Options))
 	if err != nil {
 		return nil, err
 	}
-	newOpts, next, err := parseURL(c.To, orDefault(c.Options))
+	newOpts, next, err := parseURL(c.To, storekit.OrDefault(c.Options))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
@@ -34,7 +35,7 @@ func New(ctx context.Context, clients []rueidis.Client, opts *Options) (*pawl.Cl
 }
 
 func nodesOf(clients []rueidis.Client, opts *Options) ([]nodewire.Node, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	layout, err := opts.layout()
 	if err != nil {
 		return nil, err

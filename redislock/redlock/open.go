@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
@@ -39,7 +40,7 @@ import (
 // If the masters say that they are not N independent ones, the error says what to do. Open
 // also returns the errors of redislock.Open and pawl.New. No error contains the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	own := opts.Options.Options
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) { return openInto(ctx, url, opts, &own) }, &own)
 }
@@ -73,7 +74,7 @@ func connect(ctx context.Context, url string, opts *Options) (*store, error) {
 }
 
 func open(ctx context.Context, url string, opts *Options) (*store, *Options, error) {
-	opts, places, err := parseURL(url, orDefault(opts))
+	opts, places, err := parseURL(url, storekit.OrDefault(opts))
 	if err != nil {
 		return nil, nil, fmt.Errorf("redlock: %w", err)
 	}

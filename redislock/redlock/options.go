@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -45,18 +46,8 @@ func (o *Options) noted(text string) {
 	}
 }
 
-// orDefault returns a copy of opts: a client may connect long after Open, and the caller may have
-// changed opts by then.
-func orDefault(opts *Options) *Options {
-	if opts == nil {
-		return &Options{}
-	}
-	own := *opts
-	return &own
-}
-
 func newClient(d *store, opts *Options) (*pawl.Client, error) {
-	c, err := pawl.New(d, &orDefault(opts).Options.Options)
+	c, err := pawl.New(d, &storekit.OrDefault(opts).Options.Options)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
@@ -30,7 +31,7 @@ func Examine(ctx context.Context, url string, opts *Options) ([]driver.Finding, 
 }
 
 func overview(ctx context.Context, url string, opts *Options) ([]Status, int, error) {
-	opts, places, err := parseURL(url, orDefault(opts))
+	opts, places, err := parseURL(url, storekit.OrDefault(opts))
 	if err != nil {
 		return nil, 0, fmt.Errorf("redlock: %w", err)
 	}

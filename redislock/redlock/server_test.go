@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 func TestMain(m *testing.M) {
@@ -104,7 +105,7 @@ func startServer(t testing.TB, args ...string) *redis {
 // bless ends the wait of servers that have just started.
 func (f fleet) bless(t testing.TB, opts *Options) {
 	t.Helper()
-	patient := *orDefault(opts)
+	patient := *storekit.OrDefault(opts)
 	patient.NodeTimeout, patient.ConnectTimeout = patience, patience // all nodes have to answer, however busy the machine is
 	if err := Bless(context.Background(), f.url(), &patient); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func NewStoreOn(ctx context.Context, nodes []nodewire.Node, opts *Options) (driv
 // say that they are not N independent masters, the error says what to do. If fewer than a
 // quorum answer, the error is ErrUnavailable.
 func newStore(ctx context.Context, nodes []nodewire.Node, opts *Options) (*store, error) {
-	opts = orDefault(opts)
+	opts = storekit.OrDefault(opts)
 	d := &store{
 		quorum:    opts.quorum(len(nodes)),
 		maxTTL:    opts.maxTTL(),
