@@ -5,12 +5,10 @@ package pawl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Elect makes one of its callers the leader of name: it waits for a lease on name, and runs lead
@@ -174,15 +172,12 @@ func (c *Client) leader(ctx context.Context, name string, latest Token) (leader 
 	if err != nil {
 		return Held{}, false, &Error{"observe", driver.Shorten(name), err}
 	}
-	untilClose, cancel := c.core.UntilClose(ctx)
-	defer cancel()
-	asking, stop := context.WithTimeout(untilClose, participant.RequestTimeout)
-	defer stop()
-	info, err := c.core.Store().Inspect(asking, name)
+	var info *driver.Info
+	err = c.ask(ctx, func(ctx context.Context) (err error) {
+		info, err = c.core.Store().Inspect(ctx, name)
+		return err
+	})
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("%w: it has not answered for %v", ErrUnavailable, participant.RequestTimeout)
-		}
 		return Held{}, false, c.opError(ctx, "observe", name, err)
 	}
 	shown := info.Token

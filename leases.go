@@ -47,17 +47,10 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		return nil, &Error{Op: "acquire", Err: err}
 	}
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		g := &Leases{back: make(chan struct{})}
-		g.ctx, g.cancel = context.WithCancel(ctx)
-		err := g.acquire(c, c.Acquire, sorted, opts)
-		if err == nil {
-			g.tie(maxHold)
-			return g, nil
-		}
-		lost := g.ctx.Err() != nil
-		g.forgo()
-		_ = g.Release(ctx) // if the store does not answer, the client repeats the request
+		g, lost, err := all(ctx, c.Acquire, sorted, opts, maxHold)
 		switch {
+		case err == nil:
+			return g, nil
 		case ctx.Err() != nil:
 			if !errors.Is(err, ctx.Err()) { // err is the loss of a lease
 				err = &Error{Op: "acquire", Err: left(ctx, nil)}
@@ -103,32 +96,31 @@ func (c *Client) TryAcquireAll(ctx context.Context, names []string, opts ...Opti
 	if err != nil {
 		return nil, &Error{Op: "try", Err: err}
 	}
-	g := &Leases{back: make(chan struct{})}
-	g.ctx, g.cancel = context.WithCancel(ctx)
-	if err := g.acquire(c, c.TryAcquire, sorted, opts); err != nil {
-		g.forgo()
-		_ = g.Release(ctx) // the client repeats the request if the store does not answer
-		return nil, err
-	}
-	g.tie(maxHold)
-	return g, nil
+	g, _, err := all(ctx, c.TryAcquire, sorted, opts, maxHold)
+	return g, err
 }
 
 // acquireOne is Client.Acquire or Client.TryAcquire.
 type acquireOne func(ctx context.Context, name string, opts ...Option) (*Lease, error)
 
-// acquire gets all leases, one after the other. It waits for each under a context that
-// ends with the leases that it has. The last such context is g.ctx.
-func (g *Leases) acquire(c *Client, one acquireOne, names []string, opts []Option) error {
+// all gets all leases, one after the other, each under a context that ends with the leases before it. If it fails,
+// it gives them back, and lost says that one of them had ended.
+func all(ctx context.Context, one acquireOne, names []string, opts []Option, maxHold time.Duration) (g *Leases, lost bool, err error) {
+	g = &Leases{back: make(chan struct{})}
+	g.ctx, g.cancel = context.WithCancel(ctx)
 	for _, name := range names {
 		l, err := one(g.ctx, name, opts...)
 		if err != nil {
-			return err
+			lost = g.ctx.Err() != nil
+			g.forgo()
+			_ = g.Release(ctx) // if the store does not answer, the client repeats the request
+			return nil, lost, err
 		}
 		g.leases = append(g.leases, l)
 		g.nest(l)
 	}
-	return nil
+	g.tie(maxHold)
+	return g, false, nil
 }
 
 // nest makes g.ctx end with l too.

@@ -3,6 +3,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -127,61 +128,39 @@ func (r *reporter) add(f func(Event), e Event, warning string, args []any) {
 
 // JoinObservers returns an Observer that passes each event to all observers, in their order.
 // Its Trace returns the first span that one of them knows.
-func JoinObservers(observers ...Observer) Observer {
-	join := func(of func(Observer) func(Event)) func(Event) {
-		var all []func(Event)
-		for _, o := range observers {
-			if f := of(o); f != nil {
-				all = append(all, f)
-			}
-		}
-		switch len(all) {
-		case 0:
-			return nil
-		case 1:
-			return all[0]
-		}
-		return func(e Event) {
-			for _, f := range all {
-				f(e)
-			}
+func JoinObservers(observers ...Observer) (all Observer) {
+	for _, o := range observers {
+		all.Waiting = both(all.Waiting, o.Waiting)
+		all.Acquired = both(all.Acquired, o.Acquired)
+		all.Waited = both(all.Waited, o.Waited)
+		all.Renewed = both(all.Renewed, o.Renewed)
+		all.Suspect = both(all.Suspect, o.Suspect)
+		all.Lost = both(all.Lost, o.Lost)
+		all.Released = both(all.Released, o.Released)
+		all.Broken = both(all.Broken, o.Broken)
+		all.Stepped = both(all.Stepped, o.Stepped)
+		all.Closed = both(all.Closed, o.Closed)
+		all.Silent = both(all.Silent, o.Silent)
+		all.Refused = both(all.Refused, o.Refused)
+		if first, second := all.Trace, o.Trace; first == nil {
+			all.Trace = second
+		} else if second != nil {
+			all.Trace = func(ctx context.Context) string { return cmp.Or(first(ctx), second(ctx)) }
 		}
 	}
-	return Observer{
-		Waiting:  join(func(o Observer) func(Event) { return o.Waiting }),
-		Acquired: join(func(o Observer) func(Event) { return o.Acquired }),
-		Waited:   join(func(o Observer) func(Event) { return o.Waited }),
-		Renewed:  join(func(o Observer) func(Event) { return o.Renewed }),
-		Suspect:  join(func(o Observer) func(Event) { return o.Suspect }),
-		Lost:     join(func(o Observer) func(Event) { return o.Lost }),
-		Released: join(func(o Observer) func(Event) { return o.Released }),
-		Broken:   join(func(o Observer) func(Event) { return o.Broken }),
-		Stepped:  join(func(o Observer) func(Event) { return o.Stepped }),
-		Closed:   join(func(o Observer) func(Event) { return o.Closed }),
-		Silent:   join(func(o Observer) func(Event) { return o.Silent }),
-		Refused:  join(func(o Observer) func(Event) { return o.Refused }),
-		Trace:    joinTraces(observers),
-	}
+	return all
 }
 
-// joinTraces returns a Trace that returns the first span that one of observers knows.
-func joinTraces(observers []Observer) func(context.Context) string {
-	var all []func(context.Context) string
-	for _, o := range observers {
-		if o.Trace != nil {
-			all = append(all, o.Trace)
-		}
+func both(first, second func(Event)) func(Event) {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	return func(ctx context.Context) string {
-		for _, f := range all {
-			if trace := f(ctx); trace != "" {
-				return trace
-			}
-		}
-		return ""
+	return func(e Event) {
+		first(e)
+		second(e)
 	}
 }
 

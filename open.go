@@ -220,17 +220,27 @@ func (c *Client) Ping(ctx context.Context) error {
 }
 
 func (c *Client) ping(ctx context.Context) error {
-	asking, cancel := c.core.UntilClose(ctx)
-	defer cancel()
-	asking, stop := context.WithTimeout(asking, participant.RequestTimeout)
-	defer stop()
-	_, err := c.core.Store().Inspect(asking, "ping")
-	if errors.Is(err, errors.ErrUnsupported) { // of any name
-		if _, err = c.core.Store().Describe(asking); errors.Is(err, errors.ErrUnsupported) {
-			err = nil
+	err := c.ask(ctx, func(ctx context.Context) error {
+		_, err := c.core.Store().Inspect(ctx, "ping")
+		if errors.Is(err, errors.ErrUnsupported) { // of any name
+			_, err = c.core.Store().Describe(ctx)
 		}
+		return err
+	})
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
 	}
-	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+	return err
+}
+
+// ask makes a request that ends with Close, and after RequestTimeout.
+func (c *Client) ask(ctx context.Context, request func(context.Context) error) error {
+	untilClose, cancel := c.core.UntilClose(ctx)
+	defer cancel()
+	asking, stop := context.WithTimeout(untilClose, participant.RequestTimeout)
+	defer stop()
+	err := request(asking)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: it has not answered for %v", ErrUnavailable, participant.RequestTimeout)
 	}
 	return err
