@@ -109,8 +109,8 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 	if err != nil {
 		return nil, err
 	}
-	if l := c.held(ctx, name); l != nil {
-		if l, err := l.inner().Again(set.Call); l != nil {
+	if l := c.core.Held(ctx, name); l != nil {
+		if l, err := l.Again(set.Call); l != nil {
 			return (*Lease)(l), nil
 		} else if err != nil {
 			return nil, c.opError(ctx, "acquire", name, err)
@@ -167,8 +167,8 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 		return nil, err
 	}
 	var l *client.Lease
-	if held := c.held(ctx, name); set.Reentrant && held != nil {
-		l, err = held.inner().Again(set.Call)
+	if held := c.core.Held(ctx, name); set.Reentrant && held != nil {
+		l, err = held.Again(set.Call)
 	}
 	if l == nil && err == nil {
 		l, err = c.core.TryAcquire(ctx, req, set.Call)

@@ -152,6 +152,8 @@ type Error struct {
 	Err  error  // the cause
 }
 
+func wrap(op, name string, err error) error { return &Error{op, name, err} }
+
 // Error returns the operation, the name and the cause in one line.
 func (e *Error) Error() string {
 	s := e.Op

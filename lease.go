@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -28,8 +27,8 @@ func (l *Lease) inner() *client.Lease {
 
 // empty stands for the zero Lease.
 var (
-	errEmpty = &Error{Err: fmt.Errorf("%w: this Lease is empty: use one that Acquire or TryAcquire has returned", ErrReleased)}
-	empty    = client.Ended(errEmpty.Err, errEmpty)
+	empty    = client.Ended(fmt.Errorf("%w: this Lease is empty: use one that Acquire or TryAcquire has returned", ErrReleased), client.Config{Wrap: wrap})
+	errEmpty = empty.Err()
 )
 
 // State is where a lease is in its life. The package documentation has a diagram.
@@ -75,12 +74,7 @@ func (l *Lease) State() State { return State(l.inner().State()) }
 // Err returns nil while the lease is held. After that it returns why the lease has ended:
 // ErrReleased, or ErrLost with a *LostError. Err looks at the clock: after a pause of the
 // process the first call already reports that the lease is lost.
-func (l *Lease) Err() error {
-	if cause := l.inner().Ended(); cause != nil {
-		return &Error{"", l.Name(), cause}
-	}
-	return nil
-}
+func (l *Lease) Err() error { return l.inner().Err() }
 
 // Deadline returns when the lease ends unless a renewal succeeds, or the zero time if the
 // lease does not end by itself. Every renewal moves it. A lease that the client's previous
@@ -197,93 +191,24 @@ func (l *Lease) opError(ctx context.Context, op string, err error) error {
 // The Err method of the context looks at the clock: after a pause of the process the first
 // call already reports that the lease is lost.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	inner, cancel := context.WithCancelCause(present(parent))
-	c := &leaseContext{Context: inner, lease: l, cancel: cancel}
-	if !l.inner().Bind(c) {
-		cancel(l.Err())
-	}
-	return c, func() {
-		l.inner().Unbind(c)
-		cancel(context.Canceled)
-	}
+	return l.inner().Context(present(parent))
 }
-
-// leaseContext is the context of a lease's holder.
-type leaseContext struct {
-	context.Context
-	lease  *Lease
-	cancel context.CancelCauseFunc
-}
-
-// End implements client.Bound.
-func (c *leaseContext) End(cause error) { c.cancel(cause) }
-
-func (c *leaseContext) Err() error {
-	// The lease ends before its contexts do. In between, and after a pause, only the
-	// lease knows that it has ended.
-	if cause := c.lease.Err(); cause != nil {
-		c.cancel(cause)
-	} else if outer, ok := c.Context.Value(keyOf(c.lease.inner().Client())).(*leaseContext); ok {
-		_ = outer.Err() // which cancels this one too
-	}
-	return c.Context.Err()
-}
-
-// Value lets held and LeaseFrom find this context, unless its lease is empty.
-func (c *leaseContext) Value(key any) any {
-	if l := c.lease.inner(); l != empty && (key == any(keyOf(l.Client())) || key == any(leaseKey{})) {
-		return c
-	}
-	return c.Context.Value(key)
-}
-
-// clientKey is the key of a client's innermost leaseContext: the client's address, with
-// a type that no other key has.
-type clientKey client.Client
-
-func keyOf(c *client.Client) *clientKey { return (*clientKey)(c) }
-
-// leaseKey is the key of the innermost leaseContext of any client.
-type leaseKey struct{}
 
 // LeaseFrom returns the innermost lease whose Context method has made ctx or an ancestor of
 // ctx, such as the context that Do and Elect give their functions. The lease may have ended:
 // see Lease.Err. ok is false if there is none.
 func LeaseFrom(ctx context.Context) (lease *Lease, ok bool) {
-	c, ok := present(ctx).Value(leaseKey{}).(*leaseContext)
-	if !ok {
-		return nil, false
-	}
-	return c.lease, true
+	l := client.LeaseFrom(present(ctx))
+	return (*Lease)(l), l != nil
 }
 
 // LeasesFrom returns all leases that LeaseFrom may find in ctx and that have not ended, the
 // innermost first.
 func LeasesFrom(ctx context.Context) (leases []*Lease) {
-	for ctx = present(ctx); ; {
-		lc, ok := ctx.Value(leaseKey{}).(*leaseContext)
-		if !ok {
-			return leases
-		}
-		if !slices.Contains(leases, lc.lease) && lc.lease.Err() == nil {
-			leases = append(leases, lc.lease)
-		}
-		ctx = lc.Context
+	for _, l := range client.LeasesFrom(present(ctx)) {
+		leases = append(leases, (*Lease)(l))
 	}
-}
-
-// held returns the live lease on name that ctx was made from, or nil.
-func (c *Client) held(ctx context.Context, name string) *Lease {
-	for {
-		lc, ok := ctx.Value(keyOf(c.core)).(*leaseContext)
-		if !ok {
-			return nil
-		}
-		if lc.lease.Name() == name && lc.lease.Err() == nil {
-			return lc.lease
-		}
-		ctx = lc.Context
-	}
+	return leases
 }
 
 // present replaces a nil context by one without an end.

@@ -151,8 +151,8 @@ func (l *Lease) tell() {
 	bound, cause := l.bound, l.trust.Ended()
 	l.bound = nil
 	l.grant.mu.Unlock()
-	for b := range bound {
-		b.End(l.wrap("", cause))
+	for ctx := range bound {
+		ctx.cancel(l.wrap("", cause))
 	}
 }
 

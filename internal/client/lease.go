@@ -27,22 +27,19 @@ type Lease struct {
 	// Guarded by grant.mu.
 	trust  trust.Lease
 	done   chan struct{} // nil before the first call of Done
-	bound  map[Bound]struct{}
+	bound  map[*leaseContext]struct{}
 	given  bool // Release has ended, with relErr
 	relErr error
 	back   chan struct{} // closed when given is set; nil if nobody waits for that
 }
 
-// Bound is something that ends with a lease, such as a context.
-type Bound interface{ End(cause error) }
-
 // Zero reports whether l is the zero Lease, whose other methods panic.
 func (l *Lease) Zero() bool { return l.grant == nil }
 
-// Ended returns a lease that nobody was granted. It has ended because of a cause, and Release returns err.
-func Ended(cause, err error) *Lease {
-	c := &Client{ctx: context.Background(), expires: true}
-	return &Lease{grant: &grant{client: c}, trust: trust.Over(cause), given: true, relErr: err}
+// Ended returns a lease that nobody was granted. It has ended because of a cause.
+func Ended(cause error, config Config) *Lease {
+	c := &Client{ctx: context.Background(), expires: true, config: config}
+	return &Lease{grant: &grant{client: c}, trust: trust.Over(cause), given: true, relErr: config.Wrap("", "", cause)}
 }
 
 // Client returns the client that has the lease.
@@ -93,6 +90,9 @@ func (l *Lease) Ended() error {
 	return l.Cause()
 }
 
+// Err is Ended for users.
+func (l *Lease) Err() error { return l.wrap("", l.Ended()) }
+
 // Cause returns why the lease has ended, or nil, without a look at the clock.
 func (l *Lease) Cause() error {
 	l.grant.mu.Lock()
@@ -128,27 +128,6 @@ func (l *Lease) Progress() {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	l.trust.Report(driver.Now())
-}
-
-// Bind makes b end with the lease. It reports false if the lease has ended.
-func (l *Lease) Bind(b Bound) bool {
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	if l.trust.Ended() != nil {
-		return false
-	}
-	if l.bound == nil {
-		l.bound = make(map[Bound]struct{})
-	}
-	l.bound[b] = struct{}{}
-	return true
-}
-
-// Unbind undoes Bind.
-func (l *Lease) Unbind(b Bound) {
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	delete(l.bound, b)
 }
 
 // Guard binds a transaction to the lease.
