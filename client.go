@@ -58,7 +58,7 @@ type StoreInfo struct {
 // many leases there are; those that are left end with their TTL. If a part of the store
 // answers, it gets its leases back in any case. A second call of Close waits for the first and
 // returns the same.
-func (c *Client) Close() error { return only(c.core.Close()) }
+func (c *Client) Close() error { return client.Only(c.core.Close()) }
 
 // minPause and maxPause bound the pause before a call begins anew.
 const (
@@ -142,7 +142,7 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
 	l, err := c.core.Acquire(ctx, req, set.Call)
 	if err != nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ctx.Err())) {
-		err = left(ctx, waitedFor(err))
+		err = client.Left(ctx, err)
 	}
 	return (*Lease)(l), err
 }
@@ -190,7 +190,7 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 		return nil, set, &Error{op, driver.Shorten(name), err}
 	}
 	if ctx.Err() != nil {
-		return nil, set, &Error{op, name, left(ctx, nil)}
+		return nil, set, &Error{op, name, client.Left(ctx, nil)}
 	}
 	if set.Terms.MinHold > 0 {
 		if err := c.checkKept(ctx, set.Terms.MinHold); err != nil {
@@ -254,9 +254,9 @@ func (l *Lease) do(ctx context.Context, f func(ctx context.Context, lease *Lease
 		case err == nil:
 			err = ended
 		case errors.Is(err, cause): // f has returned how its context ended
-			err = only(err)
+			err = client.Only(err)
 		default:
-			err = only(fmt.Errorf("%w; %w", ended, err))
+			err = client.Only(fmt.Errorf("%w; %w", ended, err))
 		}
 	}()
 	ctx, cancel := l.Context(ctx)
@@ -357,7 +357,7 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 func (c *Client) reach(ctx context.Context) error {
 	err := c.core.Reach(ctx)
 	if err != nil && ctx.Err() != nil {
-		return left(ctx, waitedFor(err))
+		return client.Left(ctx, err)
 	}
 	return err
 }
@@ -370,4 +370,9 @@ func (c *Client) usable(ctx context.Context) error {
 	default:
 		return c.core.Ready(ctx)
 	}
+}
+
+// opError adds operation and name to err.
+func (c *Client) opError(ctx context.Context, op, name string, err error) error {
+	return &Error{op, name, c.core.Reason(ctx, err)}
 }

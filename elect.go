@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/client"
 )
 
 // Elect makes one of its callers the leader of name: it waits for a lease on name, and runs lead
@@ -54,7 +55,7 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 		case over:
 			return err
 		case ctx.Err() != nil:
-			return c.opError(ctx, "elect", name, left(ctx, nil))
+			return c.opError(ctx, "elect", name, client.Left(ctx, nil))
 		case err != nil && !c.outlasts(err, contact):
 			return err
 		}

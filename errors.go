@@ -3,100 +3,13 @@
 package pawl
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/client"
-	"github.com/pawl-go/pawl/internal/participant"
 )
-
-// HeldError is an ErrHeld that says who holds the name.
-type HeldError struct {
-	Info  *Info // nil, or without holders, if the store could not say
-	Place int   // the place in the queue of a call that waited: 1 is next; 0 if unknown
-}
-
-// Error describes the holder.
-func (e *HeldError) Error() string {
-	d := driver.HeldError{Place: e.Place}
-	if e.Info != nil {
-		d.Info = new(driver.Info)
-		for _, h := range e.Info.Holders {
-			d.Info.Holders = append(d.Info.Holders, driver.Held{
-				Holder: driver.Holder(h.Holder), Token: h.Token, Why: h.Why, Acquired: h.Acquired, Shared: h.Shared, Slots: h.Slots,
-				Orphan: h.Orphan, Transaction: (*driver.Transaction)(h.Transaction),
-			})
-		}
-	}
-	return d.Error()
-}
-
-// Is makes errors.Is(err, ErrHeld) true.
-func (e *HeldError) Is(target error) bool { return target == ErrHeld }
-
-// LostError is an ErrLost that says why the lease is lost.
-type LostError struct {
-	Reason Reason  // how the lease was lost
-	By     *Holder // who broke the lease; nil if unknown
-	Why    string  // the reason that was given to Break
-	Err    error   // what the store said, or why the last renewal failed; nil if unknown; errors.Is ignores it
-
-	// Paused, with ReasonExpired, is how long at least this process did not run when it had to
-	// renew; 0 if it ran.
-	Paused time.Duration
-}
-
-// Error gives the reason.
-func (e *LostError) Error() string {
-	return (&driver.LostError{Reason: e.Reason, By: (*driver.Holder)(e.By), Why: e.Why, Err: e.Err, Paused: e.Paused}).Error()
-}
-
-// Is makes errors.Is(err, ErrLost) true.
-func (e *LostError) Is(target error) bool { return target == ErrLost }
-
-// ClosedError is an ErrUnavailable of a store that may have forgotten leases, and grants nothing
-// until they have ended.
-type ClosedError struct {
-	Left   time.Duration // for how much longer
-	MaxTTL time.Duration // of the store, which bounds Left; 0 if unknown
-	SetBy  *Holder       // who has set MaxTTL; nil if unknown
-	Do     string        // what to do to end this at once, in one clause; empty if unknown
-}
-
-// Error says how long the store stays closed, and why.
-func (e *ClosedError) Error() string {
-	return (&driver.ClosedError{Left: e.Left, MaxTTL: e.MaxTTL, SetBy: (*driver.Holder)(e.SetBy), Do: e.Do}).Error()
-}
-
-// Is makes errors.Is(err, ErrUnavailable) true.
-func (e *ClosedError) Is(target error) bool { return target == ErrUnavailable }
-
-// SilentError is the ErrUnavailable of a call of Acquire that waits, if the store has not answered
-// for a whole TTL, or has refused all requests.
-type SilentError struct {
-	For time.Duration // how long the store has not answered
-	Err error         // the error of the last request
-}
-
-// Error says how long the store has been silent, and why the last request has failed.
-func (e *SilentError) Error() string { return (*driver.SilentError)(e).Error() }
-
-// Is makes errors.Is(err, ErrUnavailable) true.
-func (e *SilentError) Is(target error) bool { return target == ErrUnavailable }
-
-// SlotsError says that the name is held with another number of slots.
-type SlotsError struct {
-	Held   int // slots of the leases that are held
-	Wanted int // slots that were asked for
-}
-
-// Error says what to do.
-func (e *SlotsError) Error() string { return (*driver.SlotsError)(e).Error() }
 
 // Reason says how a lease was lost, in a LostError.
 type Reason = driver.Reason
@@ -138,7 +51,7 @@ var (
 	ErrUncertain = driver.ErrUncertain
 	// ErrDeadlock means that callers wait for each other in a cycle. Release what you hold, and
 	// begin again. See DeadlockError.
-	ErrDeadlock = errors.New("deadlock")
+	ErrDeadlock = client.ErrDeadlock
 	// ErrClosed means that Close of the client was called.
 	ErrClosed = driver.ErrClosed
 )
@@ -183,7 +96,7 @@ var doubts = map[string]string{
 // Unwrap returns the cause, which is one outcome only. If Err is several outcomes, that is the one
 // that restricts the caller most: a program that tries again after ErrUnavailable must not do so
 // after a lease was lost because the store did not answer.
-func (e *Error) Unwrap() error { return only(e.Err) }
+func (e *Error) Unwrap() error { return client.Only(e.Err) }
 
 // As finds the errors of this package in what a store has returned, for errors.As.
 func (e *Error) As(target any) bool {
@@ -212,100 +125,4 @@ func as[D, E error](err error, target *E, convert func(D) E) bool {
 		*target = convert(d)
 	}
 	return ok
-}
-
-// outcomes are what an error is at most one of, in the order in which they count.
-var outcomes = []error{ErrLost, ErrReleased, ErrClosed, ErrDenied, ErrDisagree, ErrDeadlock, ErrHeld, ErrUncertain, ErrUnavailable}
-
-// only returns err, or an error that is only the first of the outcomes that err is.
-func only(err error) error {
-	for i, first := range outcomes {
-		if !errors.Is(err, first) {
-			continue
-		}
-		if slices.ContainsFunc(outcomes[i+1:], func(o error) bool { return errors.Is(err, o) }) {
-			return &outcome{err, first}
-		}
-		break
-	}
-	return err
-}
-
-// outcome shows only one outcome of an error that has several. It has no Unwrap, so
-// that errors.Is asks it alone.
-type outcome struct {
-	error
-	is error
-}
-
-// Is says yes for what the error is, but for the other outcomes.
-func (o *outcome) Is(target error) bool {
-	return target == o.is || !slices.Contains(outcomes, target) && errors.Is(o.error, target)
-}
-
-// As finds what is in the error.
-func (o *outcome) As(target any) bool { return errors.As(o.error, target) }
-
-// opError adds operation and name to err. It does not pass on how a store reports the
-// end of ctx.
-func (c *Client) opError(ctx context.Context, op, name string, err error) error {
-	return opError(ctx, c.core, op, name, err)
-}
-
-func opError(ctx context.Context, core *client.Client, op, name string, err error) error {
-	var known *leftError
-	switch {
-	case errors.As(err, &known):
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		err = left(ctx, nil)
-	case core.IsClosed() && (errors.Is(err, context.Canceled) || errors.Is(err, ErrClosed)):
-		err = ErrClosed // which is what cancelled it
-	}
-	return &Error{op, name, err}
-}
-
-// leftError is the error of a call whose context has ended. It has the context's cause,
-// and what the call has waited for, if that is known.
-type leftError struct {
-	err, cause error
-	why        error // a *driver.HeldError, a *driver.ClosedError or a *participant.RefusedError, or nil
-}
-
-func (e *leftError) Error() string {
-	s := e.err.Error()
-	if e.cause != e.err {
-		s += " (" + e.cause.Error() + ")"
-	}
-	if e.why != nil {
-		s += ": " + e.why.Error()
-	}
-	return s
-}
-
-func (e *leftError) Unwrap() []error {
-	errs := []error{e.err, e.cause}
-	if e.why != nil {
-		errs = append(errs, e.why)
-	}
-	return errs
-}
-
-func left(ctx context.Context, why error) error {
-	return &leftError{ctx.Err(), context.Cause(ctx), why}
-}
-
-// waitedFor returns what a call has waited for, if the error of the store says that, or nil.
-func waitedFor(err error) error {
-	var held *driver.HeldError
-	var closed *driver.ClosedError
-	var refused *participant.RefusedError
-	switch {
-	case errors.As(err, &refused):
-		return refused
-	case errors.As(err, &held):
-		return held
-	case errors.As(err, &closed):
-		return closed
-	}
-	return nil
 }

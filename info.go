@@ -108,6 +108,89 @@ func (t *Transaction) String() string { return (*driver.Transaction)(t).String()
 // End says how to end the transaction by hand.
 func (t *Transaction) End() string { return (*driver.Transaction)(t).End() }
 
+// HeldError is an ErrHeld that says who holds the name.
+type HeldError struct {
+	Info  *Info // nil, or without holders, if the store could not say
+	Place int   // the place in the queue of a call that waited: 1 is next; 0 if unknown
+}
+
+// Error describes the holder.
+func (e *HeldError) Error() string {
+	d := driver.HeldError{Place: e.Place}
+	if e.Info != nil {
+		d.Info = new(driver.Info)
+		for _, h := range e.Info.Holders {
+			d.Info.Holders = append(d.Info.Holders, driver.Held{
+				Holder: driver.Holder(h.Holder), Token: h.Token, Why: h.Why, Acquired: h.Acquired, Shared: h.Shared, Slots: h.Slots,
+				Orphan: h.Orphan, Transaction: (*driver.Transaction)(h.Transaction),
+			})
+		}
+	}
+	return d.Error()
+}
+
+// Is makes errors.Is(err, ErrHeld) true.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// LostError is an ErrLost that says why the lease is lost.
+type LostError struct {
+	Reason Reason  // how the lease was lost
+	By     *Holder // who broke the lease; nil if unknown
+	Why    string  // the reason that was given to Break
+	Err    error   // what the store said, or why the last renewal failed; nil if unknown; errors.Is ignores it
+
+	// Paused, with ReasonExpired, is how long at least this process did not run when it had to
+	// renew; 0 if it ran.
+	Paused time.Duration
+}
+
+// Error gives the reason.
+func (e *LostError) Error() string {
+	return (&driver.LostError{Reason: e.Reason, By: (*driver.Holder)(e.By), Why: e.Why, Err: e.Err, Paused: e.Paused}).Error()
+}
+
+// Is makes errors.Is(err, ErrLost) true.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// ClosedError is an ErrUnavailable of a store that may have forgotten leases, and grants nothing
+// until they have ended.
+type ClosedError struct {
+	Left   time.Duration // for how much longer
+	MaxTTL time.Duration // of the store, which bounds Left; 0 if unknown
+	SetBy  *Holder       // who has set MaxTTL; nil if unknown
+	Do     string        // what to do to end this at once, in one clause; empty if unknown
+}
+
+// Error says how long the store stays closed, and why.
+func (e *ClosedError) Error() string {
+	return (&driver.ClosedError{Left: e.Left, MaxTTL: e.MaxTTL, SetBy: (*driver.Holder)(e.SetBy), Do: e.Do}).Error()
+}
+
+// Is makes errors.Is(err, ErrUnavailable) true.
+func (e *ClosedError) Is(target error) bool { return target == ErrUnavailable }
+
+// SilentError is the ErrUnavailable of a call of Acquire that waits, if the store has not answered
+// for a whole TTL, or has refused all requests.
+type SilentError struct {
+	For time.Duration // how long the store has not answered
+	Err error         // the error of the last request
+}
+
+// Error says how long the store has been silent, and why the last request has failed.
+func (e *SilentError) Error() string { return (*driver.SilentError)(e).Error() }
+
+// Is makes errors.Is(err, ErrUnavailable) true.
+func (e *SilentError) Is(target error) bool { return target == ErrUnavailable }
+
+// SlotsError says that the name is held with another number of slots.
+type SlotsError struct {
+	Held   int // slots of the leases that are held
+	Wanted int // slots that were asked for
+}
+
+// Error says what to do.
+func (e *SlotsError) Error() string { return (*driver.SlotsError)(e).Error() }
+
 func infoOf(d *driver.Info) *Info {
 	if d == nil {
 		return nil

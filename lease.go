@@ -181,7 +181,7 @@ func (l *Lease) opError(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return opError(ctx, l.inner().Client(), op, l.Name(), err)
+	return &Error{op, l.Name(), l.inner().Client().Reason(ctx, err)}
 }
 
 // Context returns a copy of parent that also ends with the lease, and a function that ends it

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/client"
 )
 
 // Leases are leases on several names that begin and end together. When one is lost, all are,
@@ -53,7 +54,7 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 			return g, nil
 		case ctx.Err() != nil:
 			if !errors.Is(err, ctx.Err()) { // err is the loss of a lease
-				err = &Error{Op: "acquire", Err: left(ctx, nil)}
+				err = &Error{Op: "acquire", Err: client.Left(ctx, nil)}
 			}
 			return nil, err
 		case !lost || c.core.IsClosed():
@@ -250,7 +251,7 @@ func (g *Leases) Release(ctx context.Context) error {
 		all.Go(func() { errs[i] = l.Release(ctx) })
 	}
 	all.Wait()
-	g.relErr = only(errors.Join(errs...))
+	g.relErr = client.Only(errors.Join(errs...))
 	return g.relErr
 }
 

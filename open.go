@@ -184,7 +184,7 @@ func Connect(ctx context.Context, open func(context.Context) (driver.Store, erro
 			return nil, errors.Join(err, store.Close())
 		}
 		return c, nil
-	case ctx.Err() != nil || !errors.Is(only(err), ErrUnavailable) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, errors.ErrUnsupported):
+	case ctx.Err() != nil || !errors.Is(client.Only(err), ErrUnavailable) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, errors.ErrUnsupported):
 		return nil, &Error{Op: "open", Err: err}
 	}
 	c, err := newClient(opts)
