@@ -122,29 +122,15 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 		set.Behind = c.core.FindObstacle(name)
 		defer set.Behind.Stop()
 	}
-	var l *Lease
-	if leases := LeasesFrom(ctx); len(leases) == 0 && len(set.holding) == 0 {
-		l, err = c.acquire(ctx, req, set)
-	} else {
-		l, err = c.acquireHolding(ctx, req, set, leases)
-	}
+	l, err := c.core.Acquire(ctx, req, set.Call)
 	if err == nil {
-		return l, nil
+		return (*Lease)(l), nil
 	}
 	err = c.opError(ctx, "acquire", name, err)
 	if l == nil { // otherwise the observer was called with Acquired
 		c.observer.waited(name, set, err)
 	}
 	return nil, err
-}
-
-// acquire may return both a lease and an error, as client.Client.Acquire does.
-func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
-	l, err := c.core.Acquire(ctx, req, set.Call)
-	if err != nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ctx.Err())) {
-		err = client.Left(ctx, err)
-	}
-	return (*Lease)(l), err
 }
 
 // TryAcquire asks the store once for a lease on name, and waits for nobody. The error is
@@ -275,12 +261,10 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	if err != nil {
 		return nil, c.opError(ctx, "inspect", driver.Shorten(name), err)
 	}
-	info, err := c.core.Store().Inspect(ctx, name)
+	info, err := c.core.Inspect(ctx, name)
 	if err != nil {
 		return nil, c.opError(ctx, "inspect", name, err)
 	}
-	info.Waiters = append(info.Waiters, c.core.Waiters(name)...)
-	c.core.ShowIdle(info)
 	return infoOf(info), nil
 }
 
@@ -293,15 +277,13 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 		return nil, c.opError(ctx, "list", driver.Shorten(prefix), err)
 	}
 	list, err := c.core.Store().List(ctx, prefix)
-	var infos []*Info
 	for _, info := range list {
 		c.core.ShowIdle(info)
-		infos = append(infos, infoOf(info))
 	}
 	if err != nil {
 		err = c.opError(ctx, "list", driver.Shorten(prefix), err)
 	}
-	return infos, err
+	return infosOf(list), err
 }
 
 // Store describes the store itself: the longest TTL that its clients have agreed on, and

@@ -5,6 +5,7 @@ package pawl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
@@ -125,4 +126,127 @@ func as[D, E error](err error, target *E, convert func(D) E) bool {
 		*target = convert(d)
 	}
 	return ok
+}
+
+// DeadlockError is ErrDeadlock with the cycle of waiters.
+type DeadlockError struct {
+	// Cycle begins with the caller. Each waits for a lease of the next, and the last for
+	// a lease that the caller holds.
+	Cycle []Blocked
+}
+
+// Blocked is a waiter and a lease that is in its way.
+type Blocked struct {
+	Waiter Waiter // who waits
+	Name   string // what it waits for
+	By     Held   // the lease on Name
+}
+
+// Error names the waiters of the cycle and what each of them holds.
+func (e *DeadlockError) Error() string {
+	text, held := ErrDeadlock.Error()+": ", ""
+	for i, b := range e.Cycle {
+		if i > 0 {
+			text += fmt.Sprintf("%v holds %q and waits for %q; ", b.Waiter.Holder, held, driver.Shorten(b.Name))
+		}
+		held = driver.Shorten(b.Name)
+	}
+	return fmt.Sprintf("%sthe caller holds %q", text, held)
+}
+
+// Is makes errors.Is(err, ErrDeadlock) true.
+func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
+
+// Deadlocks returns the cycles of waiters in two answers of List, or of Inspect for several names.
+// In a cycle each waiter waits for a lease of the next, and the last for a lease of the first.
+// Each waiter that is in a cycle is in one of the cycles returned.
+//
+// An answer does not show all names at the same instant, so a cycle in one answer may never have
+// existed. A cycle in both existed when the first answer was complete. Deadlocks(infos, infos)
+// returns the cycles that a second answer has to confirm.
+//
+// Deadlocks reports only certain cycles, by Waiter.Holds. It takes no waiter for one of several
+// slots as blocked, because any holder may leave first.
+func Deadlocks(before, after []*Info) (cycles [][]Blocked) {
+	stood := make(map[[3]string]bool)
+	for _, b := range blocked(before) {
+		stood[b.key()] = true
+	}
+	var all []Blocked
+	owners := make(map[string][]Blocked) // by the leases that the waiters hold
+	for _, b := range blocked(after) {
+		if !stood[b.key()] {
+			continue
+		}
+		all = append(all, b)
+		for _, h := range b.Waiter.Holds {
+			owners[h.Lease] = append(owners[h.Lease], b)
+		}
+	}
+	told := make(map[string]bool)
+	for _, b := range all {
+		if told[b.Waiter.Lease] {
+			continue
+		}
+		if cycle := closed([]Blocked{b}, owners, make(map[[3]string]bool)); cycle != nil {
+			for _, b := range cycle {
+				told[b.Waiter.Lease] = true
+			}
+			cycles = append(cycles, cycle)
+		}
+	}
+	return cycles
+}
+
+// closed extends path to a cycle, and returns it, or nil. It goes through each Blocked once.
+func closed(path []Blocked, owners map[string][]Blocked, seen map[[3]string]bool) []Blocked {
+	for _, next := range owners[path[len(path)-1].By.Lease] {
+		if next.Waiter.Lease == path[0].Waiter.Lease {
+			return path
+		}
+		if seen[next.key()] {
+			continue
+		}
+		seen[next.key()] = true
+		if cycle := closed(append(path, next), owners, seen); cycle != nil {
+			return cycle
+		}
+	}
+	return nil
+}
+
+func (b *Blocked) key() [3]string { return [3]string{b.Name, b.Waiter.Lease, b.By.Lease} }
+
+// blocked returns the waiters that hold leases, each with every lease that is certainly in its way. A reader
+// behind a writer may wait while readers hold the name; then the writer is in its way, not the readers.
+func blocked(infos []*Info) (all []Blocked) {
+	for _, info := range infos {
+		for _, w := range info.Waiters {
+			for _, h := range info.Holders {
+				free := w.Shared && h.Shared || w.Slots > 1 && h.Slots > 0
+				if w.Lease != "" && len(w.Holds) > 0 && !free {
+					all = append(all, Blocked{w, info.Name, h})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// search implements client.Config.Search.
+func search(before, after []*driver.Info, lease string) (rank int, dead error) {
+	for _, cycle := range Deadlocks(infosOf(before), infosOf(after)) {
+		i := slices.IndexFunc(cycle, func(b Blocked) bool { return b.Waiter.Lease == lease })
+		if i < 0 {
+			continue
+		}
+		cycle = slices.Concat(cycle[i:], cycle[:i])
+		for _, b := range cycle {
+			if b.By.Lease > cycle[len(cycle)-1].By.Lease {
+				rank++
+			}
+		}
+		return rank, &DeadlockError{cycle}
+	}
+	return 0, nil
 }

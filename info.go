@@ -191,6 +191,13 @@ type SlotsError struct {
 // Error says what to do.
 func (e *SlotsError) Error() string { return (*driver.SlotsError)(e).Error() }
 
+func infosOf(list []*driver.Info) (infos []*Info) {
+	for _, d := range list {
+		infos = append(infos, infoOf(d))
+	}
+	return infos
+}
+
 func infoOf(d *driver.Info) *Info {
 	if d == nil {
 		return nil

@@ -164,7 +164,7 @@ func newClient(opts *Options) (*Client, error) {
 	c := &Client{require: opts.Require, ttl: ttl, holder: &holder, observer: newReporter(opts.Observer, opts.Logger)}
 	c.core = client.New(client.Config{
 		Holder: c.holder, Observer: &c.observer, News: c.observer.news, NotEnded: c.observer.notGivenBack, Caller: c.caller,
-		Wrap: wrap,
+		Wrap: wrap, Search: search,
 	})
 	return c, nil
 }

@@ -53,11 +53,9 @@ type Option interface{ apply(*settings) }
 // settings are the result of the options of one call.
 type settings struct {
 	client.Call
-	shared     bool
-	slots      int // 0 unless hasSlots
-	hasSlots   bool
-	holding    []driver.Hold
-	inDeadlock bool // wait in a deadlock
+	shared   bool
+	slots    int // 0 unless hasSlots
+	hasSlots bool
 }
 
 type option func(*settings)
@@ -158,12 +156,12 @@ func Reentrant() Option { return option(func(s *settings) { s.Reentrant = true }
 // given more than once. By default Acquire knows the leases in the context.
 func Holding(name, lease string) Option {
 	// Clip, because callers may use the same options again.
-	return option(func(s *settings) { s.holding = append(slices.Clip(s.holding), driver.Hold{Name: name, Lease: lease}) })
+	return option(func(s *settings) { s.Holding = append(slices.Clip(s.Holding), driver.Hold{Name: name, Lease: lease}) })
 }
 
 // WaitInDeadlock makes Acquire wait where it would return ErrDeadlock, for example because
 // another call of the cycle has a timeout. By default Acquire looks for deadlocks.
-func WaitInDeadlock() Option { return option(func(s *settings) { s.inDeadlock = true }) }
+func WaitInDeadlock() Option { return option(func(s *settings) { s.InDeadlock = true }) }
 
 // maxWhy keeps a holder's record small enough for every store.
 const maxWhy = 512

@@ -4,6 +4,7 @@ package client
 
 import (
 	"context"
+	"errors"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/line"
@@ -14,9 +15,11 @@ import (
 // Call is what a call asks for, besides its request to the store.
 type Call struct {
 	Asked
-	Began     driver.Instant
-	Terms     trust.Terms
-	Reentrant bool
+	Began      driver.Instant
+	Terms      trust.Terms
+	Reentrant  bool
+	Holding    []driver.Hold // leases of the caller that are not in its context
+	InDeadlock bool          // wait in a deadlock
 }
 
 // Asked is what an observer learns of the call that asked for a lease.
@@ -30,7 +33,19 @@ type Asked struct {
 // Acquire waits until it has the lease. If it returns both a lease and an error, the lease was handed over just when
 // the caller gave up, and has been given back; the observer was told. If ctx has ended, the error is also a
 // *driver.HeldError or a *driver.ClosedError, if the client knows what the call waited for.
-func (c *Client) Acquire(ctx context.Context, req *driver.Request, call Call) (*Lease, error) {
+func (c *Client) Acquire(ctx context.Context, req *driver.Request, call Call) (l *Lease, err error) {
+	if leases := LeasesFrom(ctx); len(leases) == 0 && len(call.Holding) == 0 {
+		l, err = c.acquire(ctx, req, call)
+	} else {
+		l, err = c.acquireHolding(ctx, req, call, leases)
+	}
+	if err != nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ctx.Err())) {
+		err = Left(ctx, err)
+	}
+	return l, err
+}
+
+func (c *Client) acquire(ctx context.Context, req *driver.Request, call Call) (*Lease, error) {
 	place, kept, err := c.join(req, call)
 	if kept != nil || err != nil {
 		return kept, err

@@ -60,6 +60,9 @@ type Config struct {
 	News     func(driver.News)
 	NotEnded func(error)
 	Wrap     func(op, name string, err error) error // makes an error for users
+	// Search returns the deadlock of the waiter with an id in two answers of the store, or nil, and how many calls of
+	// the cycle hold leases with greater ids than this call.
+	Search func(before, after []*driver.Info, lease string) (rank int, dead error)
 	// Caller returns the holder for the record of a call, and the context of the call if the observer wants it.
 	Caller func(ctx context.Context) (*driver.Holder, context.Context)
 }

@@ -136,8 +136,19 @@ func (c *Client) forget(g *grant) {
 	g.prev, g.next = nil, nil
 }
 
-// Waiters describes the waiters for name that have not asked the store.
-func (c *Client) Waiters(name string) (all []driver.Waiter) {
+// Inspect asks the store about name, and adds what only this client knows: its own waiters, and which lease it keeps.
+func (c *Client) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	info, err := c.store.Inspect(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	info.Waiters = append(info.Waiters, c.waiters(name)...)
+	c.ShowIdle(info)
+	return info, nil
+}
+
+// waiters describes the waiters for name that have not asked the store.
+func (c *Client) waiters(name string) (all []driver.Waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ln := c.lines[name]
