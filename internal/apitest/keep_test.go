@@ -60,11 +60,7 @@ func TestHangingStoreGetsFewRenewalsAtOnce(t *testing.T) {
 func TestSlowStoreRenewsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		set(d, &d.renew, func(_ context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
-			since, err := ask()
-			time.Sleep(time.Second)
-			return since, err
-		})
+		answers(d, func(int64) time.Duration { return time.Second })
 		leases := acquireMany(t, open(t, d, &pawl.Options{TTL: 30 * time.Second}), 10000)
 		time.Sleep(2 * time.Minute)
 		for _, l := range leases {

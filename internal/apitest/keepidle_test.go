@@ -5,6 +5,7 @@ package apitest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -55,10 +56,10 @@ func kept(t *testing.T, f func(t *testing.T, d *recalling, c, other *pawl.Client
 }
 
 // again acquires and releases, and returns whether that needed no request.
-func again(t *testing.T, d *recalling, c *pawl.Client, opts ...pawl.Option) (free bool, token pawl.Token) {
+func again(t *testing.T, d *recalling, c *pawl.Client) (free bool, token pawl.Token) {
 	t.Helper()
 	before := d.requests()
-	l := acquire(t, c, "a", append([]pawl.Option{pawl.KeepIdle(anHour)}, opts...)...)
+	l := acquire(t, c, "a", pawl.KeepIdle(anHour))
 	free = d.requests() == before
 	if l.Err() != nil {
 		t.Fatalf("acquired, and %v", l.Err())
@@ -381,13 +382,8 @@ func TestKeepIdleIsTold(t *testing.T) {
 			{Token: first}, {Token: first, Idle: true, Held: time.Second / 2},
 			{Token: first + 1, Idle: true}, {Token: first + 1, Idle: true, Held: time.Second / 2},
 		}
-		if len(told) != len(want) {
-			t.Fatalf("told %+v", told)
-		}
-		for i := range want {
-			if told[i] != want[i] {
-				t.Errorf("told %+v; want %+v", told[i], want[i])
-			}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %+v; want %+v", told, want)
 		}
 	})
 }

@@ -187,11 +187,8 @@ func TestMinHoldInAnOutage(t *testing.T) {
 		d := tap(new(memlock.Store))
 		c := open(t, d, &pawl.Options{TTL: 10 * time.Second})
 		l := acquire(t, c, "a", pawl.MinHold(time.Minute))
-		away := errors.New("no route to host")
-		set(d, &d.renew, func(context.Context, func() (driver.Renewal, error)) (driver.Renewal, error) {
-			return driver.Renewal{}, away
-		})
-		set(d, &d.release, func(context.Context, func() (bool, error)) (bool, error) { return false, away })
+		cutRenewals(d)
+		set(d, &d.release, func(context.Context, func() (bool, error)) (bool, error) { return false, errNet })
 		release(t, l)
 		if n := d.releases.Load(); n > 0 {
 			t.Fatalf("%d releases at once", n)

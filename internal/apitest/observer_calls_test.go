@@ -121,11 +121,7 @@ func TestWhatARenewalLeaves(t *testing.T) {
 			Renewed: func(e pawl.Event) { renewed = append(renewed, e) },
 			Suspect: func(e pawl.Event) { suspect = append(suspect, e) },
 		}})
-		set(d, &d.renew, func(_ context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
-			since, err := ask()
-			time.Sleep(time.Second)
-			return since, err
-		})
+		answers(d, func(int64) time.Duration { return time.Second })
 		l := acquire(t, c, "a", pawl.MaxHold(8*time.Second))
 		time.Sleep(7500 * time.Millisecond)
 		synctest.Wait()

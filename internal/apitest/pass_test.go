@@ -86,45 +86,26 @@ func TestPassedOnWithoutTheStore(t *testing.T) {
 	})
 }
 
-// passed returns a lease that was passed on while a renewal was under way, and a
-// function that lets the store answer that renewal.
-func passed(t *testing.T, c *pawl.Client, d *reserving, extend time.Duration, answer error, opts ...pawl.Option) (*pawl.Lease, func()) {
-	t.Helper()
-	first := acquire(t, c, "a")
-	got := make(chan *pawl.Lease)
-	go func() { got <- acquire(t, c, "a", opts...) }()
-	synctest.Wait()
-	let := make(chan struct{})
-	set(d.tapped, &d.renew, func(_ context.Context, ask func() (driver.Renewal, error)) (driver.Renewal, error) {
-		since, err := ask()
-		<-let
-		if answer != nil {
-			err = answer
-		}
-		return since, err
-	})
-	errs := make(chan error)
-	go func() { errs <- first.Extend(context.Background(), extend) }()
-	synctest.Wait()
-	set(d.tapped, &d.renew, nil)
-	release(t, first)
-	l := <-got
-	return l, func() {
-		close(let)
-		wantIs(t, <-errs, pawl.ErrReleased)
-		synctest.Wait()
-	}
-}
-
+// A lease is passed on while a renewal is under way, which the store answers then.
 func TestRenewalUnderWayIsForWhoHasTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := reserve(new(memlock.Store), 100)
 		c := open(t, d, nil)
-		l, let := passed(t, c, d, time.Minute, nil)
-		defer release(t, l)
+		first := acquire(t, c, "a")
+		heir := make(chan *pawl.Lease)
+		go func() { heir <- acquire(t, c, "a") }()
+		synctest.Wait()
+		answers(d.tapped, func(int64) time.Duration { return time.Second })
+		errs := make(chan error, 1)
+		go func() { errs <- first.Extend(context.Background(), time.Minute) }()
+		synctest.Wait()
+		set(d.tapped, &d.renew, nil)
+		release(t, first)
+		l := <-heir
 		before := l.Deadline()
+		wantIs(t, <-errs, pawl.ErrReleased)
 		time.Sleep(time.Second)
-		let()
+		synctest.Wait()
 		if l.Deadline().After(before) {
 			t.Errorf("the deadline has moved by %v: the store began the TTL when it was asked", l.Deadline().Sub(before))
 		}
@@ -132,6 +113,7 @@ func TestRenewalUnderWayIsForWhoHasTheGrant(t *testing.T) {
 		if err := l.Err(); err != nil || d.renewals.Load() < 10 {
 			t.Errorf("after %d renewals the lease is %v", d.renewals.Load(), err)
 		}
+		release(t, l)
 	})
 }
 
