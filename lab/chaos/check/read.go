@@ -33,7 +33,6 @@ type Claim struct {
 	Lease   string
 	Lost    string // why the lease ended before its release
 	Failed  string // why the call returned no lease
-	Gave    string // the error of the release, or -
 	Back    int64  // the worker believed in the lease again after it had ended
 }
 
@@ -48,15 +47,13 @@ func (c *Claim) String() string {
 type Run struct {
 	Claims  []*Claim
 	Refused map[string]int   // errors of opening a client, and how often each happened
-	Opened  int              // number of clients that were opened
 	Last    map[string]int64 // the last instant in each diary
-	Closed  map[string]int64 // when each client was closed
 }
 
 // Read reads all diaries in a folder: the files NAME.log. A diary ends at an incomplete
 // line, which kill -9 or a full disk may leave.
 func Read(folder string) (*Run, error) {
-	run := &Run{Refused: make(map[string]int), Last: make(map[string]int64), Closed: make(map[string]int64)}
+	run := &Run{Refused: make(map[string]int), Last: make(map[string]int64)}
 	paths, err := filepath.Glob(filepath.Join(folder, "*.log"))
 	if err != nil {
 		return nil, err
@@ -90,14 +87,10 @@ func (run *Run) diary(worker string, f *os.File) error {
 		run.Last[worker] = max(run.Last[worker], t)
 		verb, rest, _ := strings.Cut(rest, " ")
 		switch verb {
-		case "open":
-			run.Opened++
+		case "open", "closed":
 			continue
 		case "refused":
 			run.Refused[rest]++
-			continue
-		case "closed":
-			run.Closed[worker] = t
 			continue
 		}
 		n, rest, _ := strings.Cut(rest, " ")
@@ -155,7 +148,7 @@ func (c *Claim) note(t int64, verb, rest string) {
 			c.Ended = t
 		}
 	case "gave":
-		c.Done, c.Gave = t, rest
+		c.Done = t
 	case "failed":
 		c.Done, c.Failed = t, rest
 	}
