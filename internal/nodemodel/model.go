@@ -211,6 +211,9 @@ func (m *Model) Enqueue(p nodewire.Place) nodewire.State {
 				return cmp.Or(cmp.Compare(a.Place.Place, b.Place.Place), m.Order(a.Lease, b.Lease))
 			})
 		}
+		if p.Wish > 0 {
+			s.Wishes[p.Lease] = m.Now().Add(p.Wish)
+		}
 	}
 	st := m.state(s)
 	st.Ahead = max(0, slices.IndexFunc(s.Queue, func(w Waiter) bool { return w.Lease == p.Lease }))
@@ -273,9 +276,11 @@ func (m *Model) End(e nodewire.Ending) (had, next bool) {
 		s.fail(e.Lease)
 	}
 	waited := s.dequeue(e.Lease)
+	_, wished := s.Wishes[e.Lease]
+	delete(s.Wishes, e.Lease)
 	l := s.Of(e.Lease)
 	if l == nil {
-		if waited && len(s.Locks) == 0 {
+		if wished && len(s.Wishes) == 0 || waited && len(s.Locks) == 0 {
 			m.wake(s)
 		}
 		return false, false
@@ -293,18 +298,6 @@ func (m *Model) End(e nodewire.Ending) (had, next bool) {
 		}
 	}
 	return true, next
-}
-
-// Want does what nodewire.Wish says.
-func (m *Model) Want(w nodewire.Wish) nodewire.State {
-	s := m.Name(w.Name)
-	_, had := s.Wishes[w.Who]
-	if w.For > 0 {
-		s.Wishes[w.Who] = m.Now().Add(w.For)
-	} else if delete(s.Wishes, w.Who); had && len(s.Wishes) == 0 {
-		m.wake(s)
-	}
-	return m.state(s)
 }
 
 // Read returns the states of names.

@@ -13,7 +13,7 @@ import (
 
 // Node is one of the N masters, as the algorithm sees it.
 //
-// Each of Propose, End, Enqueue, Want, Read, List and Status is one request and one
+// Each of Propose, End, Enqueue, Read, List and Status is one request and one
 // reply, and the node carries out a request in one step. The node keeps no connection
 // state: no call depends on an earlier one. Requests can fail as they do in networks:
 //
@@ -63,10 +63,6 @@ type Node interface {
 	// Enqueue puts a waiter in the queue. It returns the state of the name after that.
 	// See Place.
 	Enqueue(ctx context.Context, p Place) (State, error)
-
-	// Want makes a wish, or takes it away. It returns the state of the name after
-	// that. See Wish.
-	Want(ctx context.Context, w Wish) (State, error)
 
 	// Read returns the states of names, in the order of names, and changes nothing. With queues,
 	// the states include the waiters in the queues, if the node can tell them.
@@ -193,9 +189,9 @@ type Lock struct {
 //     token now: the greater one of Next and the Token of its Place. The waiter leaves the
 //     queue, and the node tells it. If the token cannot be stored, or the node is closed,
 //     the node wakes waiters as under 2, and the first waiter stays in the queue.
-//  5. If Lease was waiting, it leaves the queue or the listeners. If it had no lock, and
-//     the name is free, the node wakes waiters as under 2: it may have told Lease that the
-//     name is free, and Lease has given up.
+//  5. If Lease was waiting, it leaves the queue or the listeners, and its wish ends. If it
+//     had no lock, the node wakes waiters as under 2 if the name is free, as it may have told
+//     Lease so, or if this was the last wish.
 //
 // Bar is for a caller that does not know whether a proposal may still arrive.
 type Ending struct {
@@ -215,6 +211,14 @@ type Ending struct {
 //  2. Otherwise Lease is in the queue for this long from now, or until the node has handed
 //     the lock to it, or until it has ended. The queue is in the order of Place; waiters
 //     with the same Place are in the order of Lease.
+//  3. If Wish is positive, the wish of Lease ends Wish from now. It says that the waiter wants
+//     an exclusive lock of a name that others share. While there is a wish, the node gives no
+//     shared lock to newcomers. So the readers become fewer, until the writer can have the
+//     name.
+//
+// All wishes end when a writer has had the name (see Ending). A writer that begins to
+// wait after that makes no wish unless it finds readers. So waiting readers get their
+// turn between two writers.
 type Place struct {
 	Name   string
 	Lease  string // of the attempt that may get the lock
@@ -225,21 +229,7 @@ type Place struct {
 	TTL    time.Duration // of a lock that the node hands to the waiter
 	Record string
 	Shared bool
-}
-
-// Wish says that a waiter wants an exclusive lock of a name that others share. While
-// there is a wish, the node gives no shared lock to newcomers. So the readers become
-// fewer, until the writer can have the name. The node does, in one step: if For is
-// positive, the wish of Who ends For from now. Otherwise the node takes the wish away.
-// If it was the last wish, the node wakes waiters as for an Ending.
-//
-// All wishes end when a writer has had the name (see Ending). A writer that begins to
-// wait after that makes no wish unless it finds readers. So waiting readers get their
-// turn between two writers.
-type Wish struct {
-	Name string
-	Who  string // the waiter's lease, in the letters of leases
-	For  time.Duration
+	Wish   time.Duration
 }
 
 // Status is the state of a node.

@@ -160,16 +160,7 @@ func (l *link) End(ctx context.Context, e nodewire.Ending) (had, next bool, err 
 func (l *link) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, error) {
 	l.w.asked(l.client, p.Lease)
 	states := make(chan nodewire.State, 2)
-	if err := l.carry(ctx, 11+l.w.attempt(p.Lease), func() { states <- l.node.model.Enqueue(p) }); err != nil {
-		return nodewire.State{}, err
-	}
-	return <-states, nil
-}
-
-// Want implements nodewire.Node.
-func (l *link) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error) {
-	states := make(chan nodewire.State, 2)
-	if err := l.carry(ctx, 10+uint64(l.w.number(w.Who))<<24, func() { states <- l.node.want(w) }); err != nil {
+	if err := l.carry(ctx, 11+l.w.attempt(p.Lease), func() { states <- l.node.enqueue(p) }); err != nil {
 		return nodewire.State{}, err
 	}
 	return <-states, nil

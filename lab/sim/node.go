@@ -117,12 +117,12 @@ func (n *node) end(client int, e nodewire.Ending) (had, next bool) {
 	return had, next
 }
 
-// want carries out a wish. n.mu is held.
-func (n *node) want(w nodewire.Wish) nodewire.State {
+// enqueue carries out a request to join the queue. n.mu is held.
+func (n *node) enqueue(p nodewire.Place) nodewire.State {
 	if n.w.plan.Off.Wishes {
-		return n.model.Read([]string{w.Name})[0]
+		p.Wish = 0
 	}
-	return n.model.Want(w)
+	return n.model.Enqueue(p)
 }
 
 func (n *node) tell(k Kind, client int, lease string, token uint64, until time.Duration, text string) {

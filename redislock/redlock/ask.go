@@ -130,8 +130,11 @@ func (l *lease) failed(ctx context.Context, c *claim, f *failure) *failure {
 			return f
 		}
 	}
-	ends := c.end("", 0)
 	l.set(standing{})
+	if l.waits && l.readers && f.kind != silent && f.kind != final {
+		_, _ = l.enqueue() // its wish ends with the claim: without another wish, readers would come in before its next look
+	}
+	ends := c.end("", 0)
 	switch {
 	case f.kind == silent || f.kind == final:
 		f.ends = ends

@@ -58,14 +58,6 @@ func (l link) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, er
 	return l.master.Enqueue(ctx, p)
 }
 
-func (l link) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error) {
-	if l.of.isCut() {
-		<-ctx.Done()
-		return nodewire.State{}, ctx.Err()
-	}
-	return l.master.Want(ctx, w)
-}
-
 func (l link) Read(ctx context.Context, names []string, queues bool) ([]nodewire.State, error) {
 	if l.of.isCut() {
 		<-ctx.Done()

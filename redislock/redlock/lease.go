@@ -37,9 +37,8 @@ type lease struct {
 
 	waiters atomic.Int32 // about how many wait
 
-	mu    sync.Mutex // guards the fields below
-	has   standing
-	wants []chan struct{} // by node: closed when the node has answered the last wish
+	mu  sync.Mutex // guards has
+	has standing
 }
 
 // standing is what a lease has at the nodes.
@@ -51,8 +50,7 @@ type standing struct {
 }
 
 func (d *store) lease(req *driver.Request) *lease {
-	return &lease{d: d, req: *req, record: newRecord(req.Holder, req.Why), closed: make([]driver.Instant, len(d.members)),
-		wants: make([]chan struct{}, len(d.members))}
+	return &lease{d: d, req: *req, record: newRecord(req.Holder, req.Why), closed: make([]driver.Instant, len(d.members))}
 }
 
 // next returns a claim for the next attempt. Each attempt has an id of its own: with the same
@@ -92,7 +90,7 @@ func (d *store) Ask(ctx context.Context, r *driver.Request) (driver.Answer, erro
 		return driver.Answer{Granted: true, Token: l.standing().token, Waited: true, Since: l.since, Handle: l, Session: l}, nil
 	case f.kind == final || f.kind == silent:
 		fail := f.failure()
-		fail.Maybe = fail.Maybe || l.has.turn != nil || l.wished // nodes have it in their queues
+		fail.Maybe = fail.Maybe || l.has.turn != nil // nodes have it in their queues
 		return driver.Answer{Handle: l, Clock: driver.Clock{Sent: f.sent}}, fail
 	}
 	return l.refused(f, r.Queue), nil

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// A writer that finds readers leaves a wish at each node. The node then admits no more
-// readers. The writer renews the wish each time it looks. If the writer dies, its wish
+// A writer that finds readers leaves a wish at each node, with its place in the queue. The
+// node then admits no more readers. The writer renews the wish each time it looks. If the writer dies, its wish
 // keeps readers out for at most wishFor.
 
 // longestYield bounds how long a waiter lets the waiters before it propose first: they may be gone,
@@ -79,7 +79,7 @@ type view struct {
 // for the others only for a grace.
 func (l *lease) read(ctx context.Context, v *view) error {
 	d := l.d
-	answers, err := l.states()
+	answers, err := l.enqueue()
 	if err != nil {
 		return err
 	}
@@ -134,45 +134,6 @@ func (l *lease) add(v *view, a reading) {
 	} else {
 		v.free, v.ahead = v.free+1, max(v.ahead, st.Ahead)
 	}
-}
-
-// states asks all nodes for the state of the name. It also puts the waiter in their queues. If the waiter is a writer that
-// has found readers, states leaves or renews its wish.
-func (l *lease) states() (<-chan reading, error) {
-	answers, err := l.enqueue()
-	if l.readers && err == nil {
-		l.wished = true
-		answers = l.want(min(l.req.TTL, wishFor))
-	}
-	return answers, err
-}
-
-// want sends a wish to each node, or with long 0 its end. It waits until the node has answered
-// the wish before: the end of a wish must not arrive before the wish.
-func (l *lease) want(long time.Duration) <-chan reading {
-	w := nodewire.Wish{Name: l.req.Name, Who: l.req.Lease, For: long}
-	answers := make(chan reading, len(l.d.members))
-	all := l.d.together(len(l.d.members), l.req.TTL, false)
-	for i, m := range l.d.members {
-		answered := make(chan struct{})
-		l.mu.Lock() // two Ends may run at the same time
-		before := l.wants[i]
-		l.wants[i] = answered
-		l.mu.Unlock()
-		send(m, all, func(ctx context.Context) (nodewire.State, error) {
-			if before != nil {
-				select {
-				case <-before:
-				case <-ctx.Done():
-				}
-			}
-			return m.Want(ctx, w)
-		}, func(st nodewire.State, err error) {
-			close(answered)
-			answers <- reading{node: i, states: []nodewire.State{st}, err: err}
-		})
-	}
-	return answers
 }
 
 // saw records whether a client of another library has the name, and whether readers keep this writer out.

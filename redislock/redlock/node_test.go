@@ -157,10 +157,6 @@ func (m *master) End(ctx context.Context, e nodewire.Ending) (had, next bool, er
 	return is[0], is[1], err
 }
 
-func (m *master) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error) {
-	return asked(ctx, m, "want", func() nodewire.State { return m.Model.Want(w) })
-}
-
 func (m *master) Read(ctx context.Context, names []string, _ bool) ([]nodewire.State, error) {
 	return asked(ctx, m, "read", func() []nodewire.State { return m.Model.Read(names) })
 }

@@ -95,11 +95,6 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 	}
 	l.has = standing{claim: has.claim} // a second End may be needed
 	l.mu.Unlock()
-	if l.wished && has.token == 0 { // a writer that has given up keeps no reader out
-		timer := time.NewTimer(d.graceOf(l.req.TTL))
-		awaitQuorum(d, l.want(0), timer)
-		timer.Stop()
-	}
 	if has.claim == nil {
 		return false, nil
 	}

@@ -37,12 +37,12 @@ func TestScriptsDoWhatNodeSays(t *testing.T) {
 	f := startFleet(t, 3, opts)
 	node := single(t, f[0], opts)
 	handed := 0
-	for seed := range uint64(50) {
+	for seed := range uint64(80) {
 		f[0].do("flushall")
 		c := &comparison{t: t, real: node, model: masters(1)[0], r: rand.New(rand.NewPCG(seed, 0)), queued: time.Now()}
 		c.leases, c.readers = 4, []int{0, 2, 3}[seed/3%3]
-		if seed >= 30 {
-			c.queues, c.leases, c.readers = true, 5, int(seed%4/3)
+		if seed%4 == 3 {
+			c.queues, c.leases, c.readers = true, 5, int(seed/4%4/3)
 		}
 		if seed%3 > 0 || c.queues {
 			fleet(f[:1]).oneByOne(t, opts)
@@ -52,6 +52,9 @@ func TestScriptsDoWhatNodeSays(t *testing.T) {
 		for i := 0; i < 60 && !t.Failed() && !c.late(); i++ {
 			c.step(uint64(i))
 		}
+		listed, err := node.List(t.Context(), "")
+		slices.Sort(listed)
+		c.same("list", c.model.Model.List(""), listed, err)
 		if handed += c.handed; t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -95,10 +98,10 @@ func (c *comparison) step(i uint64) {
 	ctx, r, real, model := c.t.Context(), c.r, c.real, c.model.Model
 	names := []string{"a", "}b"}
 	name, of, token := names[r.IntN(2)], r.IntN(c.leases), 1+r.Uint64N(6)
-	proposes, wishes := r.IntN(4) > 0, r.IntN(3) == 0
+	proposes, wish := r.IntN(4) > 0, time.Duration(r.IntN(2))*c.minutes()
 	if c.queues {
 		name, token = names[0], token+i/6
-		proposes, wishes = r.IntN(3) == 0, false
+		proposes, wish = r.IntN(3) == 0, 0
 	}
 	lease, shared, next := fmt.Sprint("lease", of), of < c.readers, r.Uint64N(8)
 	if c.queues {
@@ -109,15 +112,8 @@ func (c *comparison) step(i uint64) {
 		p := nodewire.Proposal{Mode: nodewire.Mode(r.IntN(2)), Name: name, Shared: shared, Lease: lease, Queued: r.IntN(2) == 0, Token: token, TTL: c.minutes(), Record: `{"who":"x y"}`}
 		got, err := real.Propose(ctx, p)
 		c.same(fmt.Sprintf("%+v", p), shown(model.Propose(p)), shown(got), err)
-	case wishes:
-		w := nodewire.Wish{Name: name, Who: lease}
-		if r.IntN(2) == 0 {
-			w.For = c.minutes()
-		}
-		got, err := real.Want(ctx, w)
-		c.same(fmt.Sprintf("%+v", w), seen(model.Want(w)), seen(got), err)
 	case r.IntN(2) == 0:
-		p := nodewire.Place{Name: name, Shared: shared, Lease: lease, Place: r.Uint64N(4), For: c.minutes(), Token: token, Seq: r.IntN(9), TTL: c.minutes(), Record: `{"who":"x y"}`}
+		p := nodewire.Place{Name: name, Shared: shared, Lease: lease, Place: r.Uint64N(4), For: c.minutes(), Token: token, Seq: r.IntN(9), TTL: c.minutes(), Record: `{"who":"x y"}`, Wish: wish}
 		c.queued = time.Now()
 		got, err := real.Enqueue(ctx, p)
 		c.same(fmt.Sprintf("%+v", p), seen(model.Enqueue(p)), seen(got), err)
@@ -143,9 +139,6 @@ func (c *comparison) step(i uint64) {
 	for i, want := range model.Read(names) {
 		c.same("read", fmt.Sprint(seen(want), want.Waiters), fmt.Sprint(seen(states[i]), states[i].Waiters), nil)
 	}
-	listed, err := real.List(ctx, "")
-	slices.Sort(listed)
-	c.same("list", model.List(""), listed, err)
 }
 
 // shown is what has to be the same of two votes.
@@ -245,13 +238,12 @@ func TestFloorBehindAFailedAttempt(t *testing.T) {
 func TestWishesEndWithTheWriter(t *testing.T) {
 	t.Parallel()
 	opts := patient()
-	node := single(t, startFleet(t, 3, opts)[0], opts)
+	f := startFleet(t, 3, opts)[0]
+	node := single(t, f, opts)
 	if v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "writer", Token: 3, TTL: time.Minute}); err != nil || !v.Has {
 		t.Fatalf("Propose = %+v, %v", v, err)
 	}
-	if st, err := node.Want(t.Context(), nodewire.Wish{Name: name, Who: "another", For: time.Minute}); err != nil || st.Wishes != 1 {
-		t.Fatalf("Want = %+v, %v; want one wish", st, err)
-	}
+	f.do("zadd", "pawl:redlock:{"+name+"}"+wishesSuffix, "9e15", "another")
 	if _, _, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "writer", Held: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -389,11 +381,13 @@ func TestListeners(t *testing.T) {
 	}
 	expect("b")
 	quiet()
+	share("six")
 	listen(b, "b")
-	for _, long := range []time.Duration{time.Minute, 0} {
-		if _, err := a.Want(t.Context(), nodewire.Wish{Name: name, Who: "writer", For: long}); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := a.Enqueue(t.Context(), nodewire.Place{Name: name, Lease: "writer", For: time.Minute, TTL: time.Minute, Record: "{}", Wish: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.End(t.Context(), nodewire.Ending{Name: name, Lease: "writer"}); err != nil {
+		t.Fatal(err)
 	}
 	expect("b")
 	share("b") // it has what it waits for

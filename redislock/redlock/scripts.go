@@ -17,8 +17,6 @@ var (
 	proposeLua string
 	//go:embed lua/end.lua
 	endLua string
-	//go:embed lua/want.lua
-	wantLua string
 	//go:embed lua/read.lua
 	readLua string
 	//go:embed lua/enqueue.lua
@@ -33,7 +31,6 @@ var (
 const (
 	proposeScript = iota
 	endScript
-	wantScript
 	readScript
 	enqueueScript
 	nodesScript
@@ -45,7 +42,6 @@ const otherNodes = -6
 var scripts = []epoch.Script{
 	proposeScript: {Text: commonLua + epoch.Whole(proposeLua, epoch.Each+stateLua), PerRequest: 2, Grants: true},
 	endScript:     {Text: commonLua + epoch.Whole(endLua, epoch.Each+stateLua), PerRequest: 2},
-	wantScript:    {Text: commonLua + stateLua + wantLua},
 	readScript:    {Text: commonLua + stateLua + readLua},
 	enqueueScript: {Text: commonLua + epoch.Whole(enqueueLua, stateLua), Grants: true},
 	nodesScript:   {Text: commonLua + nodesLua},

@@ -138,7 +138,7 @@ func (n *redisNode) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.Sta
 		place = "-"
 	}
 	reply, _, err := n.granting(ctx, enqueueScript, []string{n.server.EpochKey(), key, floor, mark, listeners, wishes},
-		[]string{"", p.Lease, place, strconv.FormatUint(p.Token, 10), strconv.Itoa(p.Seq), epoch.Millis(p.TTL), n.server.ID, p.Record, epoch.Millis(p.For)})
+		[]string{"", p.Lease, place, strconv.FormatUint(p.Token, 10), strconv.Itoa(p.Seq), epoch.Millis(p.TTL), n.server.ID, p.Record, epoch.Millis(p.For), epoch.Millis(p.Wish)})
 	if err != nil {
 		return nodewire.State{}, err
 	}
@@ -150,22 +150,6 @@ func (n *redisNode) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.Sta
 		return nodewire.State{}, err
 	}
 	states[0].Ahead = count(reply[1])
-	return states[0], nil
-}
-
-// Want implements Node.
-func (n *redisNode) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error) {
-	key := n.key(w.Name)
-	by := n.layout.Beside(key)
-	reply, _, err := n.run(ctx, wantScript, []string{key, by + floorSuffix, by + listenersSuffix, by + wishesSuffix},
-		[]string{w.Who, epoch.Millis(w.For), n.server.Channel})
-	if err != nil {
-		return nodewire.State{}, err
-	}
-	states, err := readStates(reply[1:], 1)
-	if err != nil {
-		return nodewire.State{}, err
-	}
 	return states[0], nil
 }
 

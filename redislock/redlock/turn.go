@@ -190,7 +190,8 @@ func (t *turn) forget() {
 	t.stop()
 }
 
-// enqueue asks all nodes to put the waiter in their queues.
+// enqueue asks all nodes to put the waiter in their queues. If the waiter is a writer that has found readers, enqueue
+// leaves or renews its wish.
 func (l *lease) enqueue() (<-chan reading, error) {
 	c, t := l.has.claim, l.has.turn
 	if t == nil {
@@ -207,6 +208,9 @@ func (l *lease) enqueue() (<-chan reading, error) {
 		return nil, err
 	}
 	p := nodewire.Place{Place: l.place, For: l.placeFor(), Token: token, Seq: seq, TTL: min(l.req.TTL, claimFor)}
+	if l.readers {
+		l.wished, p.Wish = true, min(l.req.TTL, wishFor)
+	}
 	return c.enqueue(p, l.req.TTL), nil
 }
 

@@ -212,6 +212,34 @@ func TestWishOfTheDead(t *testing.T) {
 	})
 }
 
+// TestWishBetweenAttempts: a writer whose attempt fails, as two others ask at the same time, keeps readers out until its next one.
+func TestWishBetweenAttempts(t *testing.T) {
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
+		g := tryShared(t, d)
+		ctx, cancel := context.WithCancel(t.Context())
+		writer := start(t, all, nil)
+		got := acquire(ctx, writer, renewing())
+		time.Sleep(time.Second)
+		setAll(all, only("propose", fault{before: 5 * time.Millisecond}))
+		rounds := writer.Stats().Rounds
+		release(t, g)
+		time.Sleep(2 * time.Millisecond)
+		others(all[:1], "one")
+		others(all[1:2], "another")
+		time.Sleep(4 * time.Millisecond)
+		if n := writer.Stats().Rounds - rounds; n != 1 {
+			t.Fatalf("the writer has asked %d times; want once", n)
+		}
+		for _, m := range all {
+			if m.stateOf(name).Wishes == 0 {
+				t.Errorf("%s has no wish", m.addr)
+			}
+		}
+		cancel()
+		<-got
+	})
+}
+
 // TestGiveUpWhileLooking: a writer that gives up at any time leaves no wish, also where
 // requests overtake each other on the way.
 func TestGiveUpWhileLooking(t *testing.T) {

@@ -17,7 +17,7 @@ local remember, news, held, channel = unpack(ARGV, 1, 4)
 -- waiter had proposed the token next. record is the record of the floor. A
 -- waiter whose client is gone leaves the queue. own leaves it, too: a renewal may have given it
 -- the lock while it was in the queue. If the node may not grant the lock, the waiter keeps its place.
-local function hand(lock, listeners, wishes, floor, next, own, record, epoch)
+local function hand(lock, listeners, floor, next, own, record, epoch)
   local queue, at = queued(listeners), now()
   local lease = redis.call('ZRANGE', queue, 0, 0)[1]
   while lease do
@@ -39,7 +39,7 @@ local function hand(lock, listeners, wishes, floor, next, own, record, epoch)
           redis.pcall('SET', lock, value, 'PX', ttl).err then return false end
     end
     redis.call('ZREM', queue, lease, own)
-    redis.call('DEL', place, queue .. ':' .. own, held == '1' and wishes or place)
+    redis.call('DEL', place, queue .. ':' .. own)
     if to then
       redis.call('PUBLISH', to, 'turn ' .. lease .. ' ' .. token .. ' ' .. seq .. ' ' .. (boot == '' and '-' or boot))
       return true
@@ -59,20 +59,19 @@ if remember == '0' then
   end
   local waiting = {}
   for i = 1, n do
-    waiting[2 * i - 1], waiting[2 * i] = KEYS[2 * n + 1 + i], queued(KEYS[2 * n + 1 + i])
+    waiting[3 * i - 2], waiting[3 * i - 1], waiting[3 * i] = KEYS[2 * n + 1 + i], queued(KEYS[2 * n + 1 + i]), KEYS[3 * n + 1 + i]
   end
   local busy = redis.call('EXISTS', unpack(waiting))
   if n == 1 and busy == 1 and held == '1' and ARGV[6] ~= '0' and owned(known[1], ARGV[5]) then
-    if hand(KEYS[3], KEYS[4], KEYS[5], KEYS[6], ARGV[6], ARGV[5], known[2], known[3]) then return {{2}} end
+    if hand(KEYS[3], KEYS[4], KEYS[6], ARGV[6], ARGV[5], known[2], known[3]) then return {{2}} end
     dequeue(KEYS[4], ARGV[5])
   end
   local free = {}
   for i = 1, n do
     local lock = KEYS[n + 1 + i]
-    if owned(known[i], ARGV[4 + i]) and not free[lock] and not (busy > 0 and (n == 1 or redis.call('EXISTS', waiting[2 * i - 1], waiting[2 * i]) > 0)) then
+    if owned(known[i], ARGV[4 + i]) and not free[lock] and not (busy > 0 and (n == 1 or redis.call('EXISTS', unpack(waiting, 3 * i - 2, 3 * i)) > 0)) then
       answers[i], free[lock], rest = {1}, true, rest - 1
       free[#free + 1] = lock
-      if held == '1' then free[#free + 1] = KEYS[3 * n + 1 + i] end
     else
       answers[i] = false
     end
@@ -121,14 +120,15 @@ local function finish(lock, mark, listeners, wishes, floor, lease, token)
   end
   if mine and left > 0 then redis.call('PEXPIRE', lock, millis(left, at)) end
   local waited = dequeue(listeners, lease)
+  local wished = redis.call('ZREM', wishes, lease) == 1 and wished(wishes, at or now()) == 0
   if remember ~= '0' then
     local old = redis.call('GET', mark)
     redis.call('SET', mark, old and old ~= '' and old or news, 'PX', remember)
   end
   if held ~= '1' then fail(floor, lease) end
   if not mine then
-    -- The node may have told this waiter that the lock is free. Now it tells the next one.
-    if waited and not value and #live == 0 then wake(listeners, channel) end
+    -- The node may have told this waiter that the lock is free. Now it tells the next one. Its wish may have kept readers out.
+    if wished or waited and not value and #live == 0 then wake(listeners, channel) end
     return {0}
   end
   local holder = news ~= '' and string.match(mine, '^%S+ (%S+)')
@@ -136,7 +136,7 @@ local function finish(lock, mark, listeners, wishes, floor, lease, token)
   if left == 0 then
     if token ~= '0' and value and redis.call('EXISTS', listeners) == 0 then
       local record, epoch = unpack(redis.call('MGET', floor, KEYS[1]), 1, 2)
-      if hand(lock, listeners, wishes, floor, token, lease, record, epoch) then return {2} end
+      if hand(lock, listeners, floor, token, lease, record, epoch) then return {2} end
     end
     wake(listeners, channel)
   end
