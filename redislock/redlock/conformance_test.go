@@ -26,44 +26,56 @@ type linked struct {
 	mine map[string]bool // its leases
 }
 
+// openLinked opens a participant.
+func openLinked(t testing.TB, all []*master, opts *Options) *linked {
+	t.Helper()
+	l := new(linked)
+	var ns []nodewire.Node
+	for _, m := range all {
+		ns = append(ns, link{m, l})
+	}
+	var err error
+	if l.store, err = newStore(t.Context(), ns, opts); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // link is a Node whose requests are lost while its participant is cut off.
 type link struct {
 	*master
 	of *linked
 }
 
-func (l link) Propose(ctx context.Context, p nodewire.Proposal) (nodewire.Vote, error) {
-	l.of.asks(p.Lease)
+// carried carries out a request, unless the participant is cut off.
+func carried[T any](ctx context.Context, l link, f func() (T, error)) (answer T, err error) {
 	if l.of.isCut() {
 		<-ctx.Done()
-		return nodewire.Vote{}, ctx.Err()
+		return answer, ctx.Err()
 	}
-	return l.master.Propose(ctx, p)
+	return f()
+}
+
+func (l link) Propose(ctx context.Context, p nodewire.Proposal) (nodewire.Vote, error) {
+	l.of.asks(p.Lease)
+	return carried(ctx, l, func() (nodewire.Vote, error) { return l.master.Propose(ctx, p) })
 }
 
 func (l link) End(ctx context.Context, e nodewire.Ending) (had, next bool, err error) {
-	if l.of.isCut() {
-		<-ctx.Done()
-		return false, false, ctx.Err()
-	}
-	return l.master.End(ctx, e)
+	had, err = carried(ctx, l, func() (had bool, err error) {
+		had, next, err = l.master.End(ctx, e)
+		return had, err
+	})
+	return had, next, err
 }
 
 func (l link) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, error) {
 	l.of.asks(p.Lease)
-	if l.of.isCut() {
-		<-ctx.Done()
-		return nodewire.State{}, ctx.Err()
-	}
-	return l.master.Enqueue(ctx, p)
+	return carried(ctx, l, func() (nodewire.State, error) { return l.master.Enqueue(ctx, p) })
 }
 
 func (l link) Read(ctx context.Context, names []string, queues bool) ([]nodewire.State, error) {
-	if l.of.isCut() {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return l.master.Read(ctx, names, queues)
+	return carried(ctx, l, func() ([]nodewire.State, error) { return l.master.Read(ctx, names, queues) })
 }
 
 // Tell implements Node.
@@ -142,17 +154,9 @@ func TestWireInMemory(t *testing.T) {
 					}
 					return wiretest.Service{
 						Open: func(t testing.TB) driver.Store {
-							l := new(linked)
-							var ns []nodewire.Node
-							for _, m := range all {
-								ns = append(ns, link{m, l})
-							}
 							opts := new(Options)
 							opts.MaxTTL = time.Hour
-							var err error
-							if l.store, err = newStore(t.Context(), ns, opts); err != nil {
-								t.Fatal(err)
-							}
+							l := openLinked(t, all, opts)
 							return &memoryWire{l.store, l}
 						},
 						Crash: func(t testing.TB, s driver.Store) {

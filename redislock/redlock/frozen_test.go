@@ -1,117 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux
-
 package redlock
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"strconv"
-	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
-// frozenEnv makes this program clients that wait for the name at the nodes with this URL, until its stdin ends.
-const frozenEnv = "REDLOCK_FROZEN"
-
-// perProcess is how many clients such a process is.
-const perProcess = 10
-
-func frozenMain(url string) {
-	opts := &Options{}
-	opts.TTL = time.Minute
-	opts.MaxTTL = time.Minute
-	for range perProcess {
-		c, err := Open(context.Background(), url, opts)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		go c.Acquire(context.Background(), name)
-	}
-	_, _ = io.Copy(io.Discard, os.Stdin)
-}
-
-// TestFrozenWaiters: processes that wait before a live client are stopped. A node gives the name to the first of them
+// TestFrozenWaiters: clients that wait before a live one are stopped. A node gives the name to the first of them
 // only: after that claim the client that looks takes it, however many are before it.
 func TestFrozenWaiters(t *testing.T) {
-	t.Parallel()
-	const frozen = 40
-	opts := patient()
-	f := startFleet(t, 3, opts)
-	open := func() *pawl.Client {
-		own := *opts
-		own.TTL = time.Minute
-		c, err := Open(t.Context(), f.url(), &own)
-		if err != nil {
-			t.Fatal(err)
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
+		const frozen = 40
+		waits := func(ctx context.Context, d *store) <-chan *grant {
+			req := renewing()
+			req.TTL = pawl.DefaultTTL
+			defer time.Sleep(10 * time.Millisecond) // until it is in the queues
+			return acquire(ctx, d, req)
 		}
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
-	inQueues := func(n int) {
-		t.Helper()
-		if !eventually(patience, func() bool {
-			for _, s := range f {
-				if s.do("zcard", "pawl:redlock:{"+name+"}:waiters") != strconv.Itoa(n) {
-					return false
-				}
-			}
-			return true
-		}) {
-			t.Fatalf("%d waiters do not come into the queues", n)
+		first := try(t, d)
+		ctx, cancel := context.WithCancel(t.Context())
+		var stopped []*linked
+		for range frozen {
+			l := openLinked(t, all, nil)
+			defer l.party().Close()
+			waits(ctx, l.store)
+			stopped = append(stopped, l)
 		}
-	}
-	first, err := open().Acquire(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []*exec.Cmd
-	for range frozen / perProcess {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env, cmd.Stderr = append(os.Environ(), frozenEnv+"="+f.url()), os.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if _, err := cmd.StdinPipe(); err != nil {
-			t.Fatal(err)
+		got := waits(t.Context(), start(t, all, nil))
+		if n := all[0].stateOf(name).Waiters; n != frozen+1 {
+			t.Fatalf("%d clients wait; want %d", n, frozen+1)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+		for _, l := range stopped {
+			l.setCut(true)
 		}
-		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-		all = append(all, cmd)
-	}
-	inQueues(frozen)
-	live := open()
-	granted := make(chan driver.Instant, 1)
-	var lease *pawl.Lease
-	go func() {
-		lease, err = live.Acquire(context.WithoutCancel(t.Context()), name)
-		granted <- driver.Now()
-	}()
-	inQueues(frozen + 1)
-	for _, p := range all {
-		if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
+		free := driver.Now()
+		release(t, first)
+		g := <-got
+		if took, most := driver.Now().Sub(free), claimFor*frozen/8; took < claimFor || took > most {
+			t.Errorf("the name was free for %v; want the claim of one stopped client at least, and %v at most", took, most)
 		}
-	}
-	free := driver.Now()
-	release(t, first)
-	at := <-granted
-	if err != nil {
-		t.Fatal(err)
-	}
-	took := at.Sub(free)
-	t.Logf("the name was free for %v behind %d clients that were stopped", took, frozen)
-	if most := claimFor * time.Duration(frozen) / 2; took > most {
-		t.Errorf("the name was free for %v; want %v at most: each of %d stopped clients has kept it", took, most, frozen)
-	}
-	release(t, lease)
+		release(t, g)
+		for _, l := range stopped {
+			l.setCut(false)
+		}
+		cancel()
+		synctest.Wait()
+	})
 }

@@ -15,9 +15,7 @@ import (
 // TestPlacesAtServers: what a server looks at before it hands over a lock.
 func TestPlacesAtServers(t *testing.T) {
 	t.Parallel()
-	opts := patient()
-	f := startFleet(t, 3, opts)
-	node := single(t, f[0], opts)
+	node, server := single(t, patient())
 	key := "pawl:redlock:{" + name + "}"
 	bar, last := false, uint64(0)
 	fresh := func() uint64 { // the next lease's is one more
@@ -26,7 +24,7 @@ func TestPlacesAtServers(t *testing.T) {
 	}
 	released := func(what string, want bool, change func()) {
 		t.Helper()
-		f[0].do("del", key, key+":waiters")
+		server.do("del", key, key+":waiters")
 		token := fresh()
 		if v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "old", Token: token, TTL: time.Minute}); err != nil || !v.Has {
 			t.Fatalf("%s: Propose = %+v, %v", what, v, err)
@@ -43,21 +41,21 @@ func TestPlacesAtServers(t *testing.T) {
 			t.Errorf("%s: End = %t, %t, %v; want that it hands over: %t", what, had, next, err, want)
 		}
 	}
-	place := func() string { return f[0].do("get", key+":waiters:first") }
+	place := func() string { return server.do("get", key+":waiters:first") }
 	set := func(old, new string) {
 		s := place()
 		if c := strings.Replace(s, old, new, 1); c == s {
 			t.Fatalf("%q has no %q", s, old)
 		} else {
-			f[0].do("set", key+":waiters:first", c)
+			server.do("set", key+":waiters:first", c)
 		}
 	}
-	has := func(lease string) bool { return f[0].has(name) && f[0].do("get", key)[:len(lease)] == lease }
-	released("as it should be", true, func() { f[0].do("zadd", key+":wishes", "9e15", "first") })
+	has := func(lease string) bool { return server.has(name) && server.do("get", key)[:len(lease)] == lease }
+	released("as it should be", true, func() { server.do("zadd", key+":wishes", "9e15", "first") })
 	if !has("first") {
 		t.Error("the first waiter has not got it")
 	}
-	if f[0].do("exists", key+":wishes") != "0" {
+	if server.do("exists", key+":wishes") != "0" {
 		t.Error("the wishes do not end with the writer")
 	}
 	released("a client that is gone", true, func() { set(node.server.ID, "gone") })
@@ -69,12 +67,12 @@ func TestPlacesAtServers(t *testing.T) {
 		t.Error("the waiter behind a stranger has not got it")
 	}
 	released("a waiter with a longer TTL than the store allows", false, func() { set(" 60000 ", " 60001 ") })
-	if place() == "" || f[0].do("zrank", key+":waiters", "first") != "0" {
+	if place() == "" || server.do("zrank", key+":waiters", "first") != "0" {
 		t.Error("the waiter that may not have it has lost its place")
 	}
 	for _, bar = range []bool{false, true} {
-		released("readers", false, func() { f[0].do("zadd", key+":listeners", "0", "reader") })
-		f[0].do("del", key+":listeners", key+":ended:old")
+		released("readers", false, func() { server.do("zadd", key+":listeners", "0", "reader") })
+		server.do("del", key+":listeners", key+":ended:old")
 	}
 	bar = false
 	released("a place that is over, of a waiter with a short TTL", true, func() {
@@ -82,7 +80,7 @@ func TestPlacesAtServers(t *testing.T) {
 		if _, err := node.Enqueue(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		if !eventually(patience, func() bool { return f[0].do("exists", key+":waiters:short") == "0" }) {
+		if !eventually(patience, func() bool { return server.do("exists", key+":waiters:short") == "0" }) {
 			t.Fatal("a place does not end")
 		}
 	})
@@ -94,34 +92,34 @@ func TestPlacesAtServers(t *testing.T) {
 	// A renewal gives a waiter the lock that it has not got here, and it stays in the queue.
 	released("whoever is in the queue itself", true, func() {})
 	token := fresh()
-	f[0].do("del", key)
+	server.do("del", key)
 	if v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "second", Token: token, TTL: time.Minute}); err != nil || !v.Has {
 		t.Fatalf("Propose = %+v, %v", v, err)
 	}
-	if had, next, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "second", Held: true, Next: token + 1}); err != nil || !had || next || f[0].has(name) {
+	if had, next, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "second", Held: true, Next: token + 1}); err != nil || !had || next || server.has(name) {
 		t.Errorf("End = %t, %t, %v; want that a lease that is released does not get the name again", had, next, err)
 	}
 
 	released("a lease that is behind others in the queue itself", true, func() {
-		f[0].do("zadd", key+":waiters", "9", "old")
-		f[0].do("set", key+":waiters:old", "x")
+		server.do("zadd", key+":waiters", "9", "old")
+		server.do("set", key+":waiters:old", "x")
 	})
-	if left := f[0].do("zrange", key+":waiters", "0", "-1"); left != "second" || f[0].do("exists", key+":waiters:old") != "0" {
+	if left := server.do("zrange", key+":waiters", "0", "-1"); left != "second" || server.do("exists", key+":waiters:old") != "0" {
 		t.Errorf("the queue is %q after the release; want second", left)
 	}
 
 	// A server without memory tells a waiter how the name is, though it cannot queue.
-	f[0].do("config", "set", "maxmemory", "1")
+	server.do("config", "set", "maxmemory", "1")
 	if _, err := node.Enqueue(t.Context(), nodewire.Place{Name: name, Lease: "late", For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}); err != nil {
 		t.Errorf("without memory: Enqueue = %v", err)
 	}
-	f[0].do("config", "set", "maxmemory", "0")
+	server.do("config", "set", "maxmemory", "0")
 
 	// In quarantine, with a lock that it has kept.
 	released("once more", true, func() {})
-	value := f[0].do("get", key)
-	f[0].restart()
-	f[0].do("set", key, "old"+value[len("first"):], "px", "60000")
+	value := server.do("get", key)
+	server.restart()
+	server.do("set", key, "old"+value[len("first"):], "px", "60000")
 	if _, err := node.Enqueue(t.Context(), nodewire.Place{Name: name, Lease: "first", For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,18 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// single opens one server as a Node.
-func single(t testing.TB, s *redis, opts *Options) *redisNode {
+// single starts a server, and opens it as a Node that belongs to no set of nodes.
+func single(t testing.TB, opts *Options) (*redisNode, *redis) {
 	t.Helper()
-	c := *opts
-	c.AllowSingle = true
-	n := openDriver(t, fleet{s}.url(), &c).members[0].Node.(*redisNode)
-	n.roster = nil // it belongs to no set
+	opts.AllowSingle = true
+	f := startFleet(t, 1, opts)
+	return alone(t, f[0], opts), f[0]
+}
+
+func alone(t testing.TB, s *redis, opts *Options) *redisNode {
+	t.Helper()
+	n := openDriver(t, fleet{s}.url(), opts).members[0].Node.(*redisNode)
+	n.roster = nil
 	return n
 }
 
@@ -34,18 +39,17 @@ func TestScriptsDoWhatNodeSays(t *testing.T) {
 	t.Parallel()
 	opts := patient()
 	opts.MaxTTL = 3 * time.Minute
-	f := startFleet(t, 3, opts)
-	node := single(t, f[0], opts)
+	node, server := single(t, opts)
 	handed := 0
 	for seed := range uint64(80) {
-		f[0].do("flushall")
+		server.do("flushall")
 		c := &comparison{t: t, real: node, model: masters(1)[0], r: rand.New(rand.NewPCG(seed, 0)), queued: time.Now()}
 		c.leases, c.readers = 4, []int{0, 2, 3}[seed/3%3]
 		if seed%4 == 3 {
 			c.queues, c.leases, c.readers = true, 5, int(seed/4%4/3)
 		}
 		if seed%3 > 0 || c.queues {
-			fleet(f[:1]).oneByOne(t, opts)
+			fleet{server}.bless(t, opts)
 		} else {
 			c.model.Closed = time.Now().Add(opts.MaxTTL)
 		}
@@ -170,8 +174,7 @@ func seen(s nodewire.State) string {
 // TestEqualTokens: a server stores no token for a second lease, whether the lock is free or not.
 func TestEqualTokens(t *testing.T) {
 	t.Parallel()
-	opts := patient()
-	node := single(t, startFleet(t, 3, opts)[0], opts)
+	node, _ := single(t, patient())
 	propose := func(lease string) nodewire.Vote {
 		t.Helper()
 		v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: lease, Token: 7, TTL: time.Minute, Record: "{}"})
@@ -193,8 +196,7 @@ func TestEqualTokens(t *testing.T) {
 // free or not, and keeps nothing of it.
 func TestTokenBeyond(t *testing.T) {
 	t.Parallel()
-	opts := patient()
-	node := single(t, startFleet(t, 3, opts)[0], opts)
+	node, _ := single(t, patient())
 	p := nodewire.Proposal{Name: name, Lease: "wrong", Token: nodewire.MaxToken + 1, TTL: time.Minute}
 	for _, p.Mode = range []nodewire.Mode{nodewire.Take, nodewire.Heal} {
 		if v, err := node.Propose(t.Context(), p); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "2^53") {
@@ -211,8 +213,7 @@ func TestTokenBeyond(t *testing.T) {
 // the one that was stored before it does.
 func TestFloorBehindAFailedAttempt(t *testing.T) {
 	t.Parallel()
-	opts := patient()
-	node := single(t, startFleet(t, 3, opts)[0], opts)
+	node, _ := single(t, patient())
 	ask := func(mode nodewire.Mode, lease string, token uint64, held bool) bool {
 		t.Helper()
 		v, err := node.Propose(t.Context(), nodewire.Proposal{Mode: mode, Name: name, Lease: lease, Token: token, TTL: time.Minute})
@@ -237,13 +238,11 @@ func TestFloorBehindAFailedAttempt(t *testing.T) {
 // TestWishesEndWithTheWriter: the end of an exclusive lease that was held ends all wishes.
 func TestWishesEndWithTheWriter(t *testing.T) {
 	t.Parallel()
-	opts := patient()
-	f := startFleet(t, 3, opts)[0]
-	node := single(t, f, opts)
+	node, server := single(t, patient())
 	if v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "writer", Token: 3, TTL: time.Minute}); err != nil || !v.Has {
 		t.Fatalf("Propose = %+v, %v", v, err)
 	}
-	f.do("zadd", "pawl:redlock:{"+name+"}"+wishesSuffix, "9e15", "another")
+	server.do("zadd", "pawl:redlock:{"+name+"}"+wishesSuffix, "9e15", "another")
 	if _, _, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "writer", Held: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -258,8 +257,7 @@ func TestLateProposal(t *testing.T) {
 	t.Parallel()
 	opts := patient()
 	opts.TTL, opts.MaxTTL = time.Second, time.Second
-	f := startFleet(t, 3, opts)
-	node := single(t, f[0], opts)
+	node, _ := single(t, opts)
 	if _, _, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "late", Bar: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -282,8 +280,8 @@ func listensAt(t *testing.T, n *redisNode) {
 func TestListeners(t *testing.T) {
 	t.Parallel()
 	opts := patient()
-	f := startFleet(t, 3, opts)
-	a, b := single(t, f[0], opts), single(t, f[0], opts)
+	a, server := single(t, opts)
+	b := alone(t, server, opts)
 	woken := make(chan string, 100)
 	for i, n := range []*redisNode{a, b} {
 		n.Tell(func(m nodewire.Message) { woken <- cmp.Or(m.Lease, fmt.Sprint("client ", i)) })
@@ -321,7 +319,7 @@ func TestListeners(t *testing.T) {
 	}
 	listeners := func(want string) {
 		t.Helper()
-		if got := f[0].do("zcard", "pawl:redlock:{"+name+"}"+listenersSuffix); got != want {
+		if got := server.do("zcard", "pawl:redlock:{"+name+"}"+listenersSuffix); got != want {
 			t.Errorf("%s listeners; want %s", got, want)
 		}
 	}
@@ -348,10 +346,10 @@ func TestListeners(t *testing.T) {
 	listeners("1")
 	cycleOn("two")
 	expect("b")
-	f[0].restart()                 // it has forgotten its listeners
+	server.restart()               // it has forgotten its listeners
 	expect("client 0", "client 1") // all that wait look
 	quiet()
-	fleet(f[:1]).oneByOne(t, opts)
+	fleet{server}.bless(t, opts)
 	listen(b, "b")
 	cycleOn("three")
 	expect("b")

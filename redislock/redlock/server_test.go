@@ -24,10 +24,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv(frozenEnv); url != "" {
-		frozenMain(url)
-		return
-	}
 	if _, err := exec.LookPath(servers.RedisServer()); err != nil {
 		fmt.Fprintln(os.Stderr, "redlock: redis-server is missing: apt-get install redis-server")
 		os.Exit(1)

@@ -45,10 +45,8 @@ func atOnce(n int, f func(i int)) {
 func TestRequestsInOneCall(t *testing.T) {
 	t.Parallel()
 	const names, least, most = 8, 40, 10_000
-	opts := patient()
-	f := startFleet(t, 3, opts)
-	node := single(t, f[0], opts)
-	f[0].do("lpush", "pawl:redlock:{foreign}", "theirs")
+	node, server := single(t, patient())
+	server.do("lpush", "pawl:redlock:{foreign}", "theirs")
 	woken := make(chan struct{}, 2*most)
 	node.Tell(func(m nodewire.Message) {
 		if m.Lease == "reader" {
@@ -56,10 +54,10 @@ func TestRequestsInOneCall(t *testing.T) {
 		}
 	})
 	listensAt(t, node)
-	before, requests, began := f[0].scriptCalls(), 0, time.Now()
+	before, requests, began := server.scriptCalls(), 0, time.Now()
 	for round := 0; ; round++ {
 		// On a busy machine few come together.
-		if calls := f[0].scriptCalls() - before; round >= least && calls <= requests-5*least {
+		if calls := server.scriptCalls() - before; round >= least && calls <= requests-5*least {
 			break
 		} else if round == most || time.Since(began) > 2*patience {
 			t.Fatalf("%d calls for %d requests; want that some are one call", calls, requests)
@@ -99,7 +97,7 @@ func TestRequestsInOneCall(t *testing.T) {
 				t.Fatalf("%s: %+v and %+v; want that %s has it, and the other knows", named(i), has, lost, winner)
 			}
 		}
-		f[0].do("zadd", "pawl:redlock:{"+named(0)+"}"+wishesSuffix, "9e15", "writer")
+		server.do("zadd", "pawl:redlock:{"+named(0)+"}"+wishesSuffix, "9e15", "writer")
 		var had [4*names + 1]bool
 		atOnce(len(had), func(i int) {
 			i = (i + names) % len(had)

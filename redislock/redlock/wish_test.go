@@ -162,19 +162,9 @@ func TestStreamOfWriters(t *testing.T) {
 // TestWishOfTheDead: a writer that was cut off keeps readers out until its wish ends,
 // and no longer; one that gives up does not keep them out.
 func TestWishOfTheDead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		l := new(linked)
-		var ns []nodewire.Node
-		for _, m := range all {
-			ns = append(ns, link{m, l})
-		}
-		var err error
-		if l.store, err = newStore(t.Context(), ns, nil); err != nil {
-			t.Fatal(err)
-		}
+	withStore(t, 3, func(t *testing.T, all []*master, d *store) {
+		l := openLinked(t, all, nil)
 		defer l.party().Close()
-		d := start(t, all, nil)
 		tryShared(t, d)
 
 		ctx, cancel := context.WithCancel(t.Context())
