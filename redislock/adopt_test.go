@@ -6,8 +6,6 @@ package redislock
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -33,25 +31,14 @@ func TestAdoptInQuarantine(t *testing.T) {
 		}
 		before = append(before, g)
 	}
-	files, _ := filepath.Glob(filepath.Join(r.Dir, "appendonlydir", "*.incr.aof"))
-	if len(files) != 1 {
-		t.Fatalf("the logs are %q", files)
-	}
-	log, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, log := appended(t, r)
 	for _, req := range broken {
 		if err := b.Break(t.Context(), req.Name, req.Lease, nil, "test"); err != nil {
 			t.Fatal(err)
 		}
 		take(t, b, long(req.Name))
 	}
-	r.kill()
-	if err := os.WriteFile(files[0], log, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.restart()
+	r.restartWith(file, log)
 	c := open(t, r.url(), longOptions())
 	for i, req := range broken {
 		var closed *driver.ClosedError
@@ -59,6 +46,7 @@ func TestAdoptInQuarantine(t *testing.T) {
 			t.Errorf("Adopt in quarantine = %v, %v; want a ClosedError", g, err)
 		}
 		var since driver.Instant
+		var err error
 		if !eventually(patience, func() bool { // the first request may find the old connection
 			since, err = before[i].Renew(t.Context(), req.TTL)
 			return err == nil || errors.As(err, &closed)

@@ -128,49 +128,56 @@ type forgetful struct {
 }
 
 func (f *forgetful) listen() (addr string) {
-	f.t.Helper()
+	return proxy(f.t, func(client net.Conn) {
+		server, err := net.Dial("tcp", f.to)
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		go func() { io.Copy(client, server); client.Close() }()
+		for from := bufio.NewReader(client); ; {
+			args, err := readCommand(from)
+			if err != nil {
+				return
+			}
+			if f.forgets(args) && strings.EqualFold(string(args[0]), "evalsha") {
+				f.forgot.Add(1)
+				args[1] = bytes.Repeat([]byte("0"), len(args[1]))
+			}
+			if err := writeCommand(server, args); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// proxy listens, and calls serve for each connection, which it closes afterwards.
+func proxy(t testing.TB, serve func(client net.Conn)) (addr string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		f.t.Fatal(err)
+		t.Fatal(err)
 	}
-	f.t.Cleanup(func() { l.Close() })
+	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
 			client, err := l.Accept()
 			if err != nil {
 				return
 			}
-			server, err := net.Dial("tcp", f.to)
-			if err != nil {
-				client.Close()
-				continue
-			}
-			go func() { io.Copy(client, server); client.Close() }()
-			go func() { f.pass(server, bufio.NewReader(client)); server.Close() }()
+			go func() { defer client.Close(); serve(client) }()
 		}
 	}()
 	return l.Addr().String()
 }
 
-// pass passes commands on until one cannot be read or written.
-func (f *forgetful) pass(server io.Writer, client *bufio.Reader) {
-	for {
-		args, err := readCommand(client)
-		if err != nil {
-			return
-		}
-		if f.forgets(args) && strings.EqualFold(string(args[0]), "evalsha") {
-			f.forgot.Add(1)
-			args[1] = bytes.Repeat([]byte("0"), len(args[1]))
-		}
-		out := fmt.Appendf(nil, "*%d\r\n", len(args))
-		for _, a := range args {
-			out = fmt.Appendf(out, "$%d\r\n%s\r\n", len(a), a)
-		}
-		if _, err := server.Write(out); err != nil {
-			return
-		}
+func writeCommand(w io.Writer, args [][]byte) error {
+	out := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		out = fmt.Appendf(out, "$%d\r\n%s\r\n", len(a), a)
 	}
+	_, err := w.Write(out)
+	return err
 }
 
 // readCommand reads an array of strings.

@@ -306,65 +306,52 @@ func TestFormerReplica(t *testing.T) {
 	}
 }
 
+// appended returns the append-only file of a server, and what is in it.
+func appended(t testing.TB, r *redis) (file string, log []byte) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(r.Dir, "appendonlydir", "*.incr.aof"))
+	if len(files) != 1 {
+		t.Fatalf("the logs are %q", files)
+	}
+	log, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files[0], log
+}
+
+// restartWith restarts a server with another append-only file.
+func (r *redis) restartWith(file string, log []byte) {
+	r.t.Helper()
+	r.kill()
+	if err := os.WriteFile(file, log, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	r.restart()
+}
+
 // TestLogWithoutItsEnd: a server that keeps its data loses the last second of it.
 func TestLogWithoutItsEnd(t *testing.T) {
 	t.Parallel()
-	lose := func(t *testing.T, r *redis, opts *Options) (a, b *party, held *participant.Lease) {
-		a, b = open(t, r.url(), opts), open(t, r.url(), opts)
-		logged := func() []byte {
-			files, _ := filepath.Glob(filepath.Join(r.Dir, "appendonlydir", "*.incr.aof"))
-			if len(files) != 1 {
-				t.Fatalf("the logs are %q", files)
-			}
-			log, err := os.ReadFile(files[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return log
+	r := startServer(t, "--appendonly", "yes", "--appendfsync", "everysec")
+	bless(t, r.url(), testOptions())
+	a, b := open(t, r.url(), testOptions()), open(t, r.url(), testOptions())
+	// The server puts off a write while it waits for the disk, for two seconds at most.
+	logs := func(key string) (file string, log []byte) {
+		if !eventually(patience, func() bool { file, log = appended(t, r); return bytes.Contains(log, []byte(key)) }) {
+			t.Fatalf("%s is not in the log", key)
 		}
-		// The server puts off a write while it waits for the disk, for two seconds at most.
-		logs := func(key string) (log []byte) {
-			if !eventually(patience, func() bool { log = logged(); return bytes.Contains(log, []byte(key)) }) {
-				t.Fatalf("%s is not in the log", key)
-			}
-			return log
-		}
-		r.do("set", "mark", "1")
-		before := logs("mark")
-		held = take(t, a, request("deploy"))
-		logs(lockKey(defaultPrefix, "deploy"))
-		r.kill()
-		files, _ := filepath.Glob(filepath.Join(r.Dir, "appendonlydir", "*.incr.aof"))
-		if err := os.WriteFile(files[0], before, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		r.restart()
-		if r.do("get", "mark") != "1" {
-			t.Fatal("the server has lost more than its end")
-		}
-		return a, b, held
+		return file, log
 	}
-	aof := []string{"--appendonly", "yes", "--appendfsync", "everysec"}
-	t.Run("guarded", func(t *testing.T) {
-		t.Parallel()
-		r := startServer(t, aof...)
-		bless(t, r.url(), testOptions())
-		_, b, held := lose(t, r, testOptions())
-		notBefore(t, b, held, testMaxTTL)
-	})
-	t.Run("unguarded", func(t *testing.T) {
-		t.Parallel()
-		r := startServer(t, append(aof, "--rename-command", "INFO", "")...)
-		opts := testOptions()
-		opts.MaxTTL = time.Minute
-		opts.AllowUnguarded = true
-		a, b := open(t, r.url(), opts), open(t, r.url(), opts)
-		_, _ = a, b
-		_, b, _ = lose(t, r, opts)
-		if !eventually(patience, func() bool { _, err := b.TryAcquire(t.Context(), request("deploy")); return err == nil }) {
-			t.Fatal("the name is not granted to a second holder")
-		}
-	})
+	r.do("set", "mark", "1")
+	file, before := logs("mark")
+	held := take(t, a, request("deploy"))
+	logs(lockKey(defaultPrefix, "deploy"))
+	r.restartWith(file, before)
+	if r.do("get", "mark") != "1" {
+		t.Fatal("the server has lost more than its end")
+	}
+	notBefore(t, b, held, testMaxTTL)
 }
 
 // TestEviction: a server that may throw locks away is refused.

@@ -6,10 +6,12 @@ package redislock
 
 import (
 	"bufio"
+	"bytes"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
-	"strconv"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,8 +20,7 @@ import (
 )
 
 // spreading is a proxy before several servers, which gets each its turn: the commands of all
-// clients go to one after the other. What begins a connection goes to all. Of what is pushed only the answers to SUBSCRIBE
-// arrive.
+// clients go to one after the other. What begins a connection goes to all.
 type spreading struct {
 	t    testing.TB
 	to   []string
@@ -27,112 +28,57 @@ type spreading struct {
 }
 
 func (p *spreading) listen() (addr string) {
-	p.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
+	return proxy(p.t, func(client net.Conn) {
+		var behind []net.Conn
+		var replies []*bufio.Reader
+		for _, addr := range p.to {
+			c, err := net.Dial("tcp", addr)
 			if err != nil {
 				return
 			}
-			go p.serve(client)
+			defer c.Close()
+			behind, replies = append(behind, c), append(replies, bufio.NewReader(c))
 		}
-	}()
-	return l.Addr().String()
-}
-
-func (p *spreading) serve(client net.Conn) {
-	defer client.Close()
-	var behind []net.Conn
-	var replies []*bufio.Reader
-	for _, addr := range p.to {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		behind, replies = append(behind, c), append(replies, bufio.NewReader(c))
-	}
-	for commands := bufio.NewReader(client); ; {
-		args, err := readCommand(commands)
-		if err != nil {
-			return
-		}
-		to, pushes := []int{int(p.turn.Add(1)) % len(behind)}, 0
-		switch command := strings.ToUpper(string(args[0])); command {
-		case "HELLO", "CLIENT", "SELECT":
-			to = []int{0, 1}
-		case "SUBSCRIBE", "UNSUBSCRIBE":
-			pushes = len(args) - 1
-		}
-		for n, i := range to {
-			fmt.Fprintf(behind[i], "*%d\r\n", len(args))
-			for _, a := range args {
-				fmt.Fprintf(behind[i], "$%d\r\n%s\r\n", len(a), a)
+		for commands := bufio.NewReader(client); ; {
+			args, err := readCommand(commands)
+			if err != nil {
+				return
 			}
-			answer := io.Writer(client)
-			if n > 0 {
-				answer = io.Discard
+			to := []int{int(p.turn.Add(1)) % len(behind)}
+			if slices.Contains([]string{"HELLO", "CLIENT", "SELECT"}, strings.ToUpper(string(args[0]))) {
+				to = []int{1, 0}
 			}
-			if err := copyReplies(answer, replies[i], pushes); err != nil {
+			var reply []byte
+			for _, i := range to {
+				if reply, err = exchange(behind[i], replies[i], args); err != nil {
+					return
+				}
+			}
+			if _, err := client.Write(reply); err != nil {
 				return
 			}
 		}
-	}
+	})
 }
 
-// copyReplies copies so many pushes, or else the first reply that is none. Other pushes are lost.
-func copyReplies(to io.Writer, from *bufio.Reader, pushes int) error {
-	for {
-		next, err := from.Peek(1)
-		switch {
-		case err != nil:
-			return err
-		case next[0] != '>':
-			return copyReply(to, from)
-		case pushes == 0:
-			err = copyReply(io.Discard, from)
-		default:
-			if err = copyReply(to, from); pushes == 1 {
-				return err
-			}
-			pushes--
-		}
+// exchange sends a command, and returns what the server writes before it answers an ECHO behind it.
+func exchange(to io.Writer, from *bufio.Reader, args [][]byte) (reply []byte, err error) {
+	mark := rand.Text()
+	if err := writeCommand(to, args); err != nil {
+		return nil, err
+	}
+	if err := writeCommand(to, [][]byte{[]byte("ECHO"), []byte(mark)}); err != nil {
+		return nil, err
+	}
+	end := fmt.Appendf(nil, "$%d\r\n%s\r\n", len(mark), mark)
+	for !bytes.HasSuffix(reply, end) {
+		line, err := from.ReadBytes('\n')
 		if err != nil {
-			return err
+			return nil, err
 		}
+		reply = append(reply, line...)
 	}
-}
-
-// copyReply copies one reply, of RESP2 or RESP3.
-func copyReply(to io.Writer, from *bufio.Reader) error {
-	line, err := from.ReadString('\n')
-	if err != nil {
-		return err
-	}
-	io.WriteString(to, line)
-	n, err := strconv.Atoi(strings.TrimSpace(line[1:]))
-	switch {
-	case err != nil || n < 0:
-		return nil // a simple one, or none
-	case strings.ContainsRune("$=!", rune(line[0])):
-		_, err := io.CopyN(to, from, int64(n)+2)
-		return err
-	case line[0] == '%':
-		n *= 2
-	case !strings.ContainsRune("*~>", rune(line[0])):
-		return nil
-	}
-	for range n {
-		if err := copyReply(to, from); err != nil {
-			return err
-		}
-	}
-	return nil
+	return bytes.TrimSuffix(reply, end), nil
 }
 
 // TestProxyThatSpreads: behind a proxy that sends commands to any of two servers no two hold
