@@ -52,7 +52,7 @@ func (s *store) foreignAmong(ctx context.Context, srv *epoch.Server, keys []stri
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	replies, err := srv.Read(ctx, keys, func(b rueidis.Builder, key string) []rueidis.Completed {
+	replies, err := s.server.Read(ctx, keys, func(b rueidis.Builder, key string) []rueidis.Completed {
 		return []rueidis.Completed{b.Get().Key(key).Build(), b.Pttl().Key(key).Build(), b.Zrange().Key(key).Min("0").Max("0").Build()}
 	})
 	if err != nil {

@@ -26,7 +26,7 @@ func TestClusterHanded(t *testing.T) {
 	first := listening(t, s, name)
 	run := epoch.ParseInfo(c.masters[0].do("info", "server"))["run_id"]
 	told := func() any {
-		s.hear(first.at, fmt.Sprintf("grant LEASE %s 7 1000000 500 %s 3 1", lockKey(defaultPrefix, name), run))
+		s.hear(first.at, fmt.Sprintf("grant LEASE 7 1000000 500 %s 3 1 %s", run, lockKey(defaultPrefix, name)))
 		return next(t, events, driver.Granted).Grant.Session
 	}
 	if got := told(); got != first {
@@ -91,14 +91,14 @@ func listening(t testing.TB, s *store, name string) session {
 
 // TestReadTerms: the terms of a hand-over are read, or ignored as a whole.
 func TestReadTerms(t *testing.T) {
-	for _, terms := range []string{"", " 1", " 1 2 x run 0 0", " 1 2 3 run 0", " -1 2 3 run 0 0", " 1 2 3 run x 0"} {
+	for _, terms := range []string{"", "1", "1 2 x run 0 0 key", "1 2 3 run 0 0", "-1 2 3 run 0 0 key", "1 2 3 run x 0 key"} {
 		var e driver.Event
-		if run := readTerms(&e, terms); run != unguardedRun || e.Grant.Token != 0 {
+		if run, _ := readTerms(&e, terms); run != unguardedRun || e.Grant.Token != 0 {
 			t.Errorf("readTerms(%q) = %q, %+v; want nothing", terms, run, e)
 		}
 	}
 	var e driver.Event
-	if run := readTerms(&e, " 7 1000000 500 run 3 1 more"); run != "run" || e.Grant.Token != 7 || e.Grant.At != time.Second || e.For != time.Second/2 || e.Grant.Spare != 3 || !e.Grant.Waited {
+	if run, key := readTerms(&e, "7 1000000 500 run 3 1 a key"); run != "run" || key != "a key" || e.Grant.Token != 7 || e.Grant.At != time.Second || e.For != time.Second/2 || e.Grant.Spare != 3 || !e.Grant.Waited {
 		t.Errorf("readTerms = %q, %+v", run, e)
 	}
 }
@@ -114,7 +114,7 @@ func TestHandedOver(t *testing.T) {
 	other, _ := wired(t, r.url(), longOptions())
 	elsewhere := listening(t, other, "deploy")
 	told := func(from conn.Session, run string) any {
-		s.hear(from, fmt.Sprintf("grant LEASE %s 7 1000000 500 %s 3 1", lockKey(defaultPrefix, "deploy"), run))
+		s.hear(from, fmt.Sprintf("grant LEASE 7 1000000 500 %s 3 1 %s", run, lockKey(defaultPrefix, "deploy")))
 		return next(t, events, driver.Granted).Grant.Session
 	}
 	for _, c := range []struct {

@@ -19,10 +19,9 @@ func (s *store) hear(from conn.Session, message string) {
 	e := driver.Event{Lease: lease}
 	switch kind {
 	case "grant":
-		key, terms := splitGrant(s.layout, rest)
-		e.Name, _ = s.layout.Name(key)
 		e.Kind, e.Heard = driver.Granted, driver.Now()
-		run := readTerms(&e, terms)
+		run, key := readTerms(&e, rest)
+		e.Name, _ = s.layout.Name(key)
 		if at := s.server.At(key); at != nil && at.Runs(run) && s.prompt {
 			e.Grant.Session, e.Grant.Server = session{from, run}, at.Addr
 		}
@@ -46,20 +45,21 @@ func (s *store) hear(from conn.Session, message string) {
 const unguardedRun = "-"
 
 // readTerms reads the terms of a hand-off: token, server time in microseconds, claim in ms, run, number of reserved
-// tokens, and whether others wait. It ignores further fields. It returns the run, or unguardedRun if a term cannot be read.
-func readTerms(e *driver.Event, terms string) (run string) {
-	f := strings.Fields(terms)
-	if len(f) < 6 {
-		return unguardedRun
+// tokens, whether others wait, and the key of the lock, which may contain spaces. It returns the run and the key, or
+// unguardedRun if a term cannot be read.
+func readTerms(e *driver.Event, terms string) (run, key string) {
+	f := strings.SplitN(terms, " ", 7)
+	if len(f) < 7 {
+		return unguardedRun, ""
 	}
 	token, err1 := strconv.ParseUint(f[0], 10, 64)
 	at, err2 := strconv.ParseInt(f[1], 10, 64)
 	claim, err3 := strconv.ParseInt(f[2], 10, 64)
 	spare, err4 := strconv.ParseUint(f[4], 10, 64)
 	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
-		return unguardedRun
+		return unguardedRun, f[6]
 	}
 	e.Grant.Token, e.Grant.Spare, e.Grant.Waited = token, spare, f[5] != "0"
 	e.Grant.At, e.For = time.Duration(at)*time.Microsecond, time.Duration(claim)*time.Millisecond
-	return f[3]
+	return f[3], f[6]
 }

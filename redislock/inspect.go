@@ -57,31 +57,25 @@ func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
 	}
 	found := make(map[string]bool) // SCAN may return a key twice
 	for _, srv := range servers {
-		if err := s.scanServer(ctx, srv, prefix, found); err != nil {
-			return nil, err
+		for _, pattern := range s.layout.Patterns(prefix, queueSuffix) {
+			err := scan(ctx, srv, pattern, func(keys []string) error {
+				for _, key := range keys {
+					name, ok := s.layout.Name(key)
+					if !ok {
+						name, ok = s.layout.NameBeside(key, queueSuffix)
+					}
+					if ok && strings.HasPrefix(name, prefix) {
+						found[name] = true
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, readError(ctx, err)
+			}
 		}
 	}
 	return slices.Collect(maps.Keys(found)), nil
-}
-
-func (s *store) scanServer(ctx context.Context, srv *epoch.Server, prefix string, found map[string]bool) error {
-	for _, pattern := range s.layout.Patterns(prefix, queueSuffix) {
-		if err := scan(ctx, srv, pattern, func(keys []string) error {
-			for _, key := range keys {
-				name, ok := s.layout.Name(key)
-				if !ok {
-					name, ok = s.layout.NameBeside(key, queueSuffix)
-				}
-				if ok && strings.HasPrefix(name, prefix) {
-					found[name] = true
-				}
-			}
-			return nil
-		}); err != nil {
-			return readError(ctx, err)
-		}
-	}
-	return nil
 }
 
 // scan calls f with each page of the keys of a server that match a pattern, until f returns an error.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
-	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 // Suffixes of the keys beside a lock. Clients in other languages use them too; see
@@ -19,21 +18,6 @@ const (
 	brokenSuffix = ":broken"
 	endedSuffix  = ":ended:" // followed by the lease
 )
-
-// splitGrant splits the end of a hand-off message into the key of the lock and the terms.
-// Without a pattern the key ends with a brace, and terms contain no brace. With a pattern
-// the terms are the last six words.
-func splitGrant(layout *keys.Layout, rest string) (lock, terms string) {
-	if layout.Pattern == "" {
-		i := strings.LastIndexByte(rest, '}') + 1
-		return rest[:i], rest[i:]
-	}
-	i := len(rest)
-	for range 6 {
-		i = max(0, strings.LastIndexByte(rest[:i], ' '))
-	}
-	return rest[:i], rest[i:]
-}
 
 // parseHeld reads the value of a lock: lease, client, token, time of the grant in
 // microseconds since 1970, record. A value of another form is another library's.

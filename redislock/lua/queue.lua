@@ -137,9 +137,10 @@ local function give(s, px, lease, client, kind, record)
   return text
 end
 
--- terms returns the end of a hand-off message: what a waiter needs to use the lock during its claim.
+-- terms returns the end of a hand-off message: what a waiter needs to use the lock during its claim, and the lock, whose
+-- key may contain spaces.
 local function terms(s, token, waited)
-  return table.concat({s.lock, token, digits(s.at), s.claim, boot == '' and '-' or boot, s.spare, waited and 1 or 0}, ' ')
+  return table.concat({token, digits(s.at), s.claim, boot == '' and '-' or boot, s.spare, waited and 1 or 0, s.lock}, ' ')
 end
 
 -- hears reports whether a client has a subscription at this server. PUBLISH returns the

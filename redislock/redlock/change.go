@@ -170,7 +170,7 @@ func (c *change) put(ctx context.Context, n *redisNode, was, next entry) (entry,
 // look reads the records of all nodes, and sets now to what the old ones serve.
 func (c *change) look(ctx context.Context) error {
 	c.each(ctx, func(ctx context.Context, _ string, n *redisNode) (entry, error) {
-		if _, err := n.server.Learn(ctx); err != nil {
+		if _, err := n.server.State(ctx, []string{n.server.EpochKey()}, true); err != nil {
 			return entry{}, err
 		}
 		return n.record(ctx, "", entry{}, 0)

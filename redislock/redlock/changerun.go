@@ -114,7 +114,7 @@ func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) 
 				return is, err
 			}
 		}
-		_, err = n.server.Learn(ctx) // a client may have raised MaxTTL before the node was closed
+		_, err = n.server.State(ctx, []string{n.server.EpochKey()}, true) // a client may have raised MaxTTL before the node was closed
 		return is, err
 	})
 	return c.marks(next)

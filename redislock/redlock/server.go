@@ -200,7 +200,7 @@ func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
 
 // Status implements Node.
 func (n *redisNode) Status(ctx context.Context) (nodewire.Status, error) {
-	is, err := n.server.State(ctx)
+	is, err := n.router.State(ctx)
 	if err != nil {
 		return nodewire.Status{}, independent(err)
 	}

@@ -50,7 +50,7 @@ func (n *redisNode) readQueues(ctx context.Context, names []string, states []nod
 			queues, of[queue] = append(queues, queue), &states[i]
 		}
 	}
-	replies, err := n.server.Read(ctx, queues, func(b rueidis.Builder, queue string) []rueidis.Completed {
+	replies, err := n.router.Read(ctx, queues, func(b rueidis.Builder, queue string) []rueidis.Completed {
 		return []rueidis.Completed{b.Zrange().Key(queue).Min("0").Max("-1").Withscores().Build()}
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func (n *redisNode) readQueues(ctx context.Context, names []string, states []nod
 		}
 	}
 	queues = slices.DeleteFunc(queues, func(queue string) bool { return len(of[queue].Queue) == 0 })
-	replies, err = n.server.Read(ctx, queues, func(b rueidis.Builder, queue string) []rueidis.Completed {
+	replies, err = n.router.Read(ctx, queues, func(b rueidis.Builder, queue string) []rueidis.Completed {
 		var records []string
 		for _, p := range of[queue].Queue {
 			records = append(records, queue+":"+p.Lease)

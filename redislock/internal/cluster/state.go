@@ -34,7 +34,7 @@ func (c *Cluster) State(ctx context.Context) (epoch.State, error) {
 		for i := range min(samples, len(slots)) {
 			key := c.epochKey(slots[i*len(slots)/samples%len(slots)])
 			work.Go(func() {
-				is, err := s.StateOf(ctx, []string{key, noKey(key)})
+				is, err := s.State(ctx, []string{key, noKey(key)}, false)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {

@@ -154,30 +154,6 @@ func Answered(ctx context.Context, r rueidis.RedisResult) *conn.Failure {
 	return nil
 }
 
-// Read sends the commands that cmds makes for each key, and returns the replies in the
-// order of keys. The commands must only read.
-func (s *Server) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	var all []rueidis.Completed
-	each := 0
-	for _, key := range keys {
-		mine := cmds(s.Client.B(), key)
-		each = len(mine)
-		all = append(all, mine...)
-	}
-	got, err := s.DoMulti(ctx, all...)
-	if err != nil {
-		return nil, err
-	}
-	replies := make([][]rueidis.RedisResult, len(keys))
-	for i := range keys {
-		replies[i] = got[i*each : (i+1)*each]
-	}
-	return replies, nil
-}
-
 // Close stops the Server's goroutines, and closes the client if it is Owned. It makes
 // requests under way fail with errors that mean nothing, so the driver must end them
 // before. Call Hush first.

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
@@ -20,22 +18,13 @@ type State struct {
 	Term                 // the server's MaxTTL
 }
 
-// State asks the server for its state.
-func (s *Server) State(ctx context.Context) (State, error) {
-	return s.StateOf(ctx, []string{s.epochKey})
-}
-
-// StateOf is State for the epoch whose record is at keys[0]. keys are the KEYS of epoch.lua.
-func (s *Server) StateOf(ctx context.Context, keys []string) (State, error) {
-	return s.state(ctx, keys, readAnswer)
-}
-
-// Learn is State, and also records the server's MaxTTL in this client's Limit.
-func (s *Server) Learn(ctx context.Context) (State, error) {
-	return s.state(ctx, []string{s.epochKey}, s.Told)
-}
-
-func (s *Server) state(ctx context.Context, keys []string, read func(rueidis.RedisResult) (Answer, error)) (State, error) {
+// State asks the server for its state. keys are the KEYS of epoch.lua. With learn the client also learns the server's
+// MaxTTL, which can keep it from being granted leases.
+func (s *Server) State(ctx context.Context, keys []string, learn bool) (State, error) {
+	read := readAnswer
+	if learn {
+		read = s.Told
+	}
 	var stale *Binding
 	for range 3 {
 		b, err := s.Bound(ctx, stale)
