@@ -116,6 +116,7 @@ func newOn(ctx context.Context, all []*master, opts *Options) (*pawl.Client, err
 func TestRenewalOverALongWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)
+		defer time.Sleep(time.Minute) // what is still under way ends
 		locks, err := newOn(t.Context(), all, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -151,7 +151,7 @@ func TestStreamOfWriters(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		t.Logf("readers waited for %d writers, writers for %d", waits[true], waits[false])
-		if waits[true] > 3*waits[false] {
+		if waits[true] > 5*waits[false] { // about twice as many, and ten times if they do not listen
 			t.Error("readers wait longer than writers")
 		}
 		stop()
