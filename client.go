@@ -33,25 +33,6 @@ func (c *Client) Guarantees() Guarantees {
 	return Guarantees(c.core.Store().Caps().Guarantees)
 }
 
-// Guarantees lists what a store can promise.
-type Guarantees struct {
-	Fencing         bool // every lease has a token, greater than all earlier ones on the name
-	FIFO            bool // waiters of different clients are granted a name in the order in which they came
-	CrossHost       bool // clients may be on different machines
-	Expiry          bool // a lease ends when its TTL has passed without a renewal; else with its process
-	SurvivesRestart bool // a restart of the store loses no lease that its holder trusts, and tokens go on
-	Shared          bool // leases can be shared, as by readers
-	Slots           bool // a fixed number of leases on a name can be held at a time
-}
-
-// StoreInfo is the state of a store.
-type StoreInfo struct {
-	MaxTTL  time.Duration // the longest TTL, as all clients have agreed; 0 before the first lease, or if the store needs none
-	SetBy   *Holder       // who has set MaxTTL; nil if unknown
-	Closed  time.Duration // for how much longer the store grants nothing, because it may have forgotten leases
-	Why, Do string        // why it is closed, and how to end that at once; empty if it is not
-}
-
 // Close releases the leases that are still held, removes what lost ones have left in the
 // store, waits for the requests in the background, and closes the store. Calls of Acquire that
 // wait return ErrClosed. If the store does not answer, Close takes some five seconds, however
@@ -102,8 +83,8 @@ func (c *Client) caller(ctx context.Context) (*driver.Holder, context.Context) {
 //     gets the error; see WaitInDeadlock.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
-	if err := c.reach(ctx); err != nil {
-		return nil, c.opError(ctx, "acquire", driver.Shorten(name), err)
+	if err := c.core.Reach(ctx); err != nil {
+		return nil, c.opError(ctx, "acquire", name, err)
 	}
 	req, set, err := c.request(ctx, "acquire", name, opts)
 	if err != nil {
@@ -146,7 +127,7 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
 	if err := c.core.Ready(ctx); err != nil {
-		return nil, c.opError(ctx, "try", driver.Shorten(name), err)
+		return nil, c.opError(ctx, "try", name, err)
 	}
 	req, set, err := c.request(ctx, "try", name, opts)
 	if err != nil {
@@ -173,14 +154,14 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 		err = driver.CheckName(name)
 	}
 	if err != nil {
-		return nil, set, &Error{op, driver.Shorten(name), err}
+		return nil, set, wrap(op, name, err)
 	}
 	if ctx.Err() != nil {
-		return nil, set, &Error{op, name, client.Left(ctx, nil)}
+		return nil, set, wrap(op, name, client.Left(ctx, nil))
 	}
 	if set.Terms.MinHold > 0 {
 		if err := c.checkKept(ctx, set.Terms.MinHold); err != nil {
-			return nil, set, &Error{op, name, err}
+			return nil, set, wrap(op, name, err)
 		}
 	}
 	var holder *driver.Holder
@@ -196,38 +177,33 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 // f ends with the lease. Do returns the error of f, or of acquiring or releasing. If the lease
 // ended while f ran, the error is also ErrLost or ErrReleased, whatever f returned.
 func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
-	ctx = present(ctx)
-	if f == nil {
-		return noWork("acquire", name)
-	}
-	lease, err := c.Acquire(ctx, name, opts...)
-	if err != nil {
-		return err
-	}
-	return lease.do(ctx, f)
+	return do(ctx, "acquire", c.Acquire, name, f, opts)
 }
 
 // TryDo runs f while holding a lease on name, if TryAcquire gets one. If not, TryDo returns the
 // error of TryAcquire and does not call f: ErrHeld says that somebody else holds the name.
 // Otherwise TryDo is like Do.
 func (c *Client) TryDo(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
-	ctx = present(ctx)
-	if f == nil {
-		return noWork("try", name)
-	}
-	lease, err := c.TryAcquire(ctx, name, opts...)
-	if err != nil {
-		return err
-	}
-	return lease.do(ctx, f)
+	return do(ctx, "try", c.TryAcquire, name, f, opts)
 }
 
 func noWork(op, name string) error {
-	return &Error{op, driver.Shorten(name), errors.New("the function to call is nil: give the work to be done under the lease")}
+	return wrap(op, name, errors.New("the function to call is nil: give the work to be done under the lease"))
 }
 
-// do runs f under the lease and gives it back.
-func (l *Lease) do(ctx context.Context, f func(ctx context.Context, lease *Lease) error) (err error) {
+// acquireOne is Client.Acquire or Client.TryAcquire.
+type acquireOne func(ctx context.Context, name string, opts ...Option) (*Lease, error)
+
+// do runs f under a lease.
+func do(ctx context.Context, op string, one acquireOne, name string, f func(context.Context, *Lease) error, opts []Option) (err error) {
+	ctx = present(ctx)
+	if f == nil {
+		return noWork(op, name)
+	}
+	l, err := one(ctx, name, opts...)
+	if err != nil {
+		return err
+	}
 	defer func() {
 		// If the lease had ended before, the work was not done under it.
 		ended := l.Err()
@@ -254,14 +230,11 @@ func (l *Lease) do(ctx context.Context, f func(ctx context.Context, lease *Lease
 // The answer is for people and their tools: it may be out of date when it is read.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	ctx = present(ctx)
-	err := c.usable(ctx)
+	var info *driver.Info
+	err := c.ready(ctx, name)
 	if err == nil {
-		err = driver.CheckName(name)
+		info, err = c.core.Inspect(ctx, name)
 	}
-	if err != nil {
-		return nil, c.opError(ctx, "inspect", driver.Shorten(name), err)
-	}
-	info, err := c.core.Inspect(ctx, name)
 	if err != nil {
 		return nil, c.opError(ctx, "inspect", name, err)
 	}
@@ -273,15 +246,13 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 // read, List returns the others together with the error.
 func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	ctx = present(ctx)
-	if err := c.usable(ctx); err != nil {
-		return nil, c.opError(ctx, "list", driver.Shorten(prefix), err)
-	}
-	list, err := c.core.Store().List(ctx, prefix)
-	for _, info := range list {
-		c.core.ShowIdle(info)
+	var list []*driver.Info
+	err := c.core.Ready(ctx)
+	if err == nil {
+		list, err = c.core.List(ctx, prefix)
 	}
 	if err != nil {
-		err = c.opError(ctx, "list", driver.Shorten(prefix), err)
+		err = c.opError(ctx, "list", prefix, err)
 	}
 	return infosOf(list), err
 }
@@ -291,10 +262,11 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 // errors.ErrUnsupported if the clients of the store need not agree on anything.
 func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	ctx = present(ctx)
-	if err := c.usable(ctx); err != nil {
-		return nil, c.opError(ctx, "describe", "", err)
+	var info *driver.StoreInfo
+	err := c.core.Ready(ctx)
+	if err == nil {
+		info, err = c.core.Store().Describe(ctx)
 	}
-	info, err := c.core.Store().Describe(ctx)
 	if err != nil {
 		return nil, c.opError(ctx, "describe", "", err)
 	}
@@ -311,50 +283,37 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 // goroutine would release the lease after Break, it waits for itself.
 func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	ctx = present(ctx)
-	err := c.usable(ctx)
+	err := c.ready(ctx, name)
 	switch {
 	case err != nil:
 	case lease == "":
 		err = errors.New("no lease id: take it from Inspect, so that no other lease is broken")
 	case len(why) > maxWhy:
 		err = fmt.Errorf("the reason has %d bytes: use at most %d", len(why), maxWhy)
-	default:
-		err = driver.CheckName(name)
 	}
 	if err != nil {
-		return c.opError(ctx, "break", driver.Shorten(name), err)
+		return c.opError(ctx, "break", name, err)
 	}
 	if err := c.core.Store().Break(ctx, name, lease, c.holder, why); err != nil && err == ctx.Err() {
 		return c.opError(ctx, "break", name, err)
 	} else if err != nil {
 		// Unlike opError, keep the store's error if ctx has ended: it may say why the
 		// victim has not let go.
-		return &Error{"break", name, err}
+		return wrap("break", name, err)
 	}
 	c.observer.broken(name, lease, why)
 	return nil
 }
 
-// reach connects to the store, for a call that waits.
-func (c *Client) reach(ctx context.Context) error {
-	err := c.core.Reach(ctx)
-	if err != nil && ctx.Err() != nil {
-		return client.Left(ctx, err)
+// ready connects to the store, for a call for name.
+func (c *Client) ready(ctx context.Context, name string) error {
+	if err := c.core.Ready(ctx); err != nil {
+		return err
 	}
-	return err
-}
-
-// usable connects to the store.
-func (c *Client) usable(ctx context.Context) error {
-	select {
-	case <-c.core.Closed():
-		return ErrClosed
-	default:
-		return c.core.Ready(ctx)
-	}
+	return driver.CheckName(name)
 }
 
 // opError adds operation and name to err.
 func (c *Client) opError(ctx context.Context, op, name string, err error) error {
-	return &Error{op, name, c.core.Reason(ctx, err)}
+	return wrap(op, name, c.core.Reason(ctx, err))
 }

@@ -39,11 +39,11 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 	if lead == nil {
 		return noWork("elect", name)
 	}
-	if err := c.reach(ctx); err != nil {
-		return c.opError(ctx, "elect", driver.Shorten(name), err)
+	if err := c.core.Reach(ctx); err != nil {
+		return c.opError(ctx, "elect", name, err)
 	}
 	if err := c.checkElect(opts); err != nil {
-		return &Error{Op: "elect", Name: driver.Shorten(name), Err: err}
+		return wrap("elect", name, err)
 	}
 	pause, contact := minPause, false
 	for {
@@ -166,14 +166,10 @@ func (c *Client) Observe(ctx context.Context, name string) iter.Seq2[Held, error
 // leader asks the store who leads. stale says that the store has shown a state from before the
 // term with the token latest.
 func (c *Client) leader(ctx context.Context, name string, latest Token) (leader Held, stale bool, err error) {
-	err = c.usable(ctx)
-	if err == nil {
-		err = driver.CheckName(name)
-	}
-	if err != nil {
-		return Held{}, false, &Error{"observe", driver.Shorten(name), err}
-	}
 	var info *driver.Info
+	if err := c.ready(ctx, name); err != nil {
+		return Held{}, false, wrap("observe", name, err)
+	}
 	err = c.ask(ctx, func(ctx context.Context) (err error) {
 		info, err = c.core.Store().Inspect(ctx, name)
 		return err

@@ -66,7 +66,13 @@ type Error struct {
 	Err  error  // the cause
 }
 
-func wrap(op, name string, err error) error { return &Error{op, name, err} }
+// wrap returns an *Error. A name that is too long may be anything.
+func wrap(op, name string, err error) error {
+	if len(name) > driver.MaxName {
+		name = driver.Shorten(name)
+	}
+	return &Error{op, name, err}
+}
 
 // Error returns the operation, the name and the cause in one line.
 func (e *Error) Error() string {

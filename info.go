@@ -191,6 +191,25 @@ type SlotsError struct {
 // Error says what to do.
 func (e *SlotsError) Error() string { return (*driver.SlotsError)(e).Error() }
 
+// Guarantees lists what a store can promise.
+type Guarantees struct {
+	Fencing         bool // every lease has a token, greater than all earlier ones on the name
+	FIFO            bool // waiters of different clients are granted a name in the order in which they came
+	CrossHost       bool // clients may be on different machines
+	Expiry          bool // a lease ends when its TTL has passed without a renewal; else with its process
+	SurvivesRestart bool // a restart of the store loses no lease that its holder trusts, and tokens go on
+	Shared          bool // leases can be shared, as by readers
+	Slots           bool // a fixed number of leases on a name can be held at a time
+}
+
+// StoreInfo is the state of a store.
+type StoreInfo struct {
+	MaxTTL  time.Duration // the longest TTL, as all clients have agreed; 0 before the first lease, or if the store needs none
+	SetBy   *Holder       // who has set MaxTTL; nil if unknown
+	Closed  time.Duration // for how much longer the store grants nothing, because it may have forgotten leases
+	Why, Do string        // why it is closed, and how to end that at once; empty if it is not
+}
+
 func infosOf(list []*driver.Info) (infos []*Info) {
 	for _, d := range list {
 		infos = append(infos, infoOf(d))

@@ -40,7 +40,7 @@ type Leases struct {
 // with NoRenew and ProgressEvery, which would end the leases one by one.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
-	if err := c.reach(ctx); err != nil {
+	if err := c.core.Reach(ctx); err != nil {
 		return nil, c.opError(ctx, "acquire", "", err)
 	}
 	sorted, opts, maxHold, err := c.set(names, opts)
@@ -100,9 +100,6 @@ func (c *Client) TryAcquireAll(ctx context.Context, names []string, opts ...Opti
 	g, _, err := all(ctx, c.TryAcquire, sorted, opts, maxHold)
 	return g, err
 }
-
-// acquireOne is Client.Acquire or Client.TryAcquire.
-type acquireOne func(ctx context.Context, name string, opts ...Option) (*Lease, error)
 
 // all gets all leases, one after the other, each under a context that ends with the leases before it. If it fails,
 // it gives them back, and lost says that one of them had ended.

@@ -34,8 +34,13 @@ type dial struct {
 }
 
 // Ready connects to the store unless the client is connected. Callers share an attempt,
-// which goes on when one of them gives up.
+// which goes on when one of them gives up. The error is ErrClosed if the client is closed.
 func (c *Client) Ready(ctx context.Context) error {
+	select {
+	case <-c.Closed():
+		return driver.ErrClosed
+	default:
+	}
 	if c.Connected() {
 		return nil
 	}
@@ -60,8 +65,10 @@ func (c *Client) Reach(ctx context.Context) error {
 		case refuses(err):
 			refused = err
 		case err != nil && driver.FailureOf(err).Passing:
-		case refused != nil && err != nil && ctx.Err() != nil:
-			return fmt.Errorf("%w: %w", ctx.Err(), &participant.RefusedError{Last: refused})
+		case err != nil && ctx.Err() != nil && refused != nil:
+			return Left(ctx, &participant.RefusedError{Last: refused})
+		case err != nil && ctx.Err() != nil:
+			return Left(ctx, err)
 		default:
 			return err
 		}

@@ -143,8 +143,17 @@ func (c *Client) Inspect(ctx context.Context, name string) (*driver.Info, error)
 		return nil, err
 	}
 	info.Waiters = append(info.Waiters, c.waiters(name)...)
-	c.ShowIdle(info)
+	c.showIdle(info)
 	return info, nil
+}
+
+// List asks the store for the names that begin with prefix, and adds which leases this client keeps.
+func (c *Client) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	infos, err := c.store.List(ctx, prefix)
+	for _, info := range infos {
+		c.showIdle(info)
+	}
+	return infos, err
 }
 
 // waiters describes the waiters for name that have not asked the store.

@@ -174,8 +174,8 @@ func (g *grant) wanted() *Lease {
 	return nil
 }
 
-// ShowIdle sets Idle in info for the lease that this client keeps.
-func (c *Client) ShowIdle(info *driver.Info) {
+// showIdle sets Idle in info for the lease that this client keeps.
+func (c *Client) showIdle(info *driver.Info) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ln := c.lines[info.Name]
