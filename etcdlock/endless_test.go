@@ -40,8 +40,8 @@ func TestClusterEndsNoLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(3 * ttl)
-	if n := len(keysOf(t, s, gone)); n != 1 || !w.waits() {
-		t.Errorf("%d keys of the holder, the waiter waits: %v; want that the cluster has not ended the lease", n, w.waits())
+	if n := len(keysOf(t, s, gone)); n != 1 || !w.Waits() {
+		t.Errorf("%d keys of the holder, the waiter waits: %v; want that the cluster has not ended the lease", n, w.Waits())
 	}
 	if _, err := s.TryAcquire(t.Context(), request("free")); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "etcdctl alarm disarm") {
 		t.Errorf("TryAcquire = %v; want ErrUnavailable that says what to do", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -112,14 +113,10 @@ func undo(t testing.TB, s *half, req *driver.Request, ans driver.Answer) {
 
 // waiting is an Acquire that waits.
 type waiting struct {
-	t      testing.TB
-	half   *half
-	req    *driver.Request
-	cancel context.CancelFunc
-	done   chan struct{}
-	grant  *participant.Lease
-	err    error
-	at     driver.Instant // when it returned
+	*servers.Waiting
+	t    testing.TB
+	half *half
+	req  *driver.Request
 }
 
 // wait begins to wait and returns when the key is in the queue.
@@ -131,44 +128,13 @@ func wait(t testing.TB, s *half, req *driver.Request) *waiting {
 // waitSeen is wait, but it is by that sees the key.
 func waitSeen(t testing.TB, s, by *half, req *driver.Request) *waiting {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &waiting{t: t, half: s, req: req, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(w.done)
-		w.grant, w.err = s.Acquire(ctx, req)
-		w.at = driver.Now()
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-w.done
-	})
-	if !eventually(patience, func() bool { return len(keysOf(t, by, req)) == 1 }) {
-		t.Fatal("the waiter does not come into the queue")
-	}
-	return w
+	return &waiting{servers.Wait(t, s.Participant, req, func() bool { return len(keysOf(t, by, req)) == 1 }), t, s, req}
 }
 
 // granted returns the grant, which must come in time.
 func (w *waiting) granted(d time.Duration) *grant {
 	w.t.Helper()
-	select {
-	case <-w.done:
-	case <-time.After(d):
-		w.t.Fatalf("Acquire still waits after %v", d)
-	}
-	if w.err != nil {
-		w.t.Fatalf("Acquire = %v", w.err)
-	}
-	return w.half.grantOf(w.grant, w.req)
-}
-
-func (w *waiting) waits() bool {
-	select {
-	case <-w.done:
-		return false
-	default:
-		return true
-	}
+	return w.half.grantOf(w.Granted(w.t, d), w.req)
 }
 
 // keys returns the keys that begin with prefix, as the cluster has them.

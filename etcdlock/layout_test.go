@@ -49,7 +49,7 @@ func TestMutexOfConcurrency(t *testing.T) {
 				t.Fatal("the other does not come into the queue")
 			}
 			last := wait(t, s, request("deploy"))
-			if !w.waits() || !last.waits() {
+			if !w.Waits() || !last.Waits() {
 				t.Error("we got the lock while the other had it")
 			}
 			if err := theirs.Unlock(t.Context()); err != nil {
@@ -69,7 +69,7 @@ func TestMutexOfConcurrency(t *testing.T) {
 			if err := <-locked; err != nil {
 				t.Fatal(err)
 			}
-			if !last.waits() {
+			if !last.Waits() {
 				t.Error("we got the lock while the other had it")
 			}
 			if err := again.Unlock(t.Context()); err != nil {

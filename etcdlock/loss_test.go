@@ -87,7 +87,7 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	}
 	release(t, held)
 	g := second.granted(patience)
-	if !first.waits() {
+	if !first.Waits() {
 		t.Error("the waiter that had lost its place has overtaken")
 	}
 	release(t, g)
@@ -216,7 +216,7 @@ func TestForeignKeysHideNobody(t *testing.T) {
 	foreign(0)
 	w := wait(t, s, request("deploy"))
 	time.Sleep(200 * time.Millisecond)
-	if !w.waits() {
+	if !w.Waits() {
 		t.Error("a waiter has got past the holder")
 	}
 	release(t, g)

@@ -50,35 +50,6 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestShortTTL: etcd gives more time than was asked for. It is not trusted.
-func TestShortTTL(t *testing.T) {
-	t.Parallel()
-	m := startServer(t, "--heartbeat-interval", "200", "--election-timeout", "2000") // 3 s at least
-	a, b := openClient(t, m.url(), time.Minute), openClient(t, m.url(), time.Minute)
-	const ttl = 900 * time.Millisecond
-	began := time.Now()
-	fixed, err := a.Acquire(t.Context(), "fixed", pawl.TTL(ttl), pawl.NoRenew())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left := time.Until(fixed.Deadline()); left > ttl {
-		t.Errorf("the lease is trusted for %v; want %v at most", left, ttl)
-	}
-	next, err := b.Acquire(t.Context(), "fixed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := time.Since(began); d < 2*time.Second {
-		t.Errorf("the next holder began after %v: this server gives 3s at least", d)
-	}
-	if fixed.Err() == nil {
-		t.Error("two trusted holders")
-	}
-	next.Release(t.Context())
-	fixed.Release(t.Context())
-	nothingLeft(t, openStore(t, m.url()))
-}
-
 // TestCloseLeavesNoLease: what a client keeps for its next attempt is given back.
 func TestCloseLeavesNoLease(t *testing.T) {
 	t.Parallel()

@@ -73,8 +73,7 @@ func (e *ear) silent(t testing.TB, s *half, name string) {
 	}
 	w := wait(t, s, request(name))
 	e.hears(t)
-	w.cancel()
-	<-w.done
+	w.GiveUp()
 	if !eventually(patience, func() bool { return len(keysOf(t, s, w.req)) == 0 }) {
 		t.Error("the waiter that has given up stays in the queue")
 	}

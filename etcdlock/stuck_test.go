@@ -161,7 +161,7 @@ func TestStuckLeaderAnswers(t *testing.T) {
 		}
 		b := openStore(t, urlOf(others...))
 		w := wait(t, b, request("deploy"))
-		for w.waits() {
+		for w.Waits() {
 			if err := keepAlive(t, a, g); err != nil {
 				t.Fatalf("the member that hangs does not answer: %v", err)
 			}
@@ -200,7 +200,7 @@ func TestStuckLeaderReadsElsewhere(t *testing.T) {
 		}
 		w := wait(t, b, request("deploy"))
 		since, answers := g.Since(), 0
-		for w.waits() {
+		for w.Waits() {
 			ctx, cancel := context.WithTimeout(t.Context(), ttl/6)
 			at, err := g.Renew(ctx, ttl)
 			cancel()
@@ -212,7 +212,7 @@ func TestStuckLeaderReadsElsewhere(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 		next := w.granted(patience)
-		if over := since.Add(ttl).Sub(w.at); over > 0 {
+		if over := since.Add(ttl).Sub(w.At); over > 0 {
 			t.Errorf("the first holder is trusted for %v after the next has begun: a keepalive without effect was believed", over)
 		}
 		release(t, next)
@@ -267,7 +267,7 @@ func resumedLeader(t *testing.T, ttl time.Duration) (shown bool) {
 	var late time.Duration
 	select {
 	case at := <-lost:
-		late = at.Sub(w.at)
+		late = at.Sub(w.At)
 	case <-time.After(patience):
 		t.Fatal("the holder is not told that etcd has ended its lease")
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -86,44 +87,21 @@ func release(t testing.TB, g interface{ Release(context.Context) error }) {
 
 // waiting is an Acquire in a goroutine of its own.
 type waiting struct {
-	cancel context.CancelFunc
-	done   chan struct{}
+	*servers.Waiting
 	client *client
 	req    *driver.Request
-	grant  *participant.Lease
-	err    error
-	at     driver.Instant
 }
 
 // wait starts an Acquire and returns when its node is in the queue.
 func wait(t testing.TB, s *client, req *driver.Request) *waiting {
 	t.Helper()
 	before := len(childrenOf(t, s, req.Name))
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &waiting{cancel: cancel, client: s, req: req, done: make(chan struct{})}
-	t.Cleanup(func() { cancel(); <-w.done })
-	go func() {
-		defer close(w.done)
-		w.grant, w.err = s.Acquire(ctx, req)
-		w.at = driver.Now()
-	}()
-	if !eventually(patience, func() bool { return len(childrenOf(t, s, req.Name)) > before }) {
-		t.Fatal("the waiter does not come into the queue")
-	}
-	return w
+	return &waiting{servers.Wait(t, s.Participant, req, func() bool { return len(childrenOf(t, s, req.Name)) > before }), s, req}
 }
 
 func (w *waiting) granted(t testing.TB) *lease {
 	t.Helper()
-	select {
-	case <-w.done:
-	case <-time.After(patience):
-		t.Fatal("Acquire still waits")
-	}
-	if w.err != nil {
-		t.Fatalf("Acquire = %v; want a grant", w.err)
-	}
-	return w.client.lease(w.grant, w.req)
+	return w.client.lease(w.Granted(t, patience), w.req)
 }
 
 // childrenOf returns what is in the node of a name.
@@ -170,7 +148,7 @@ func TestLeaderKilled(t *testing.T) {
 			t.Fatalf("after the leader was killed: %v", held.Err())
 		}
 		select {
-		case <-w.done:
+		case <-w.Done:
 			t.Fatal("the waiter got the lock while it was held")
 		default:
 		}

@@ -81,9 +81,9 @@ func TestWaiterLosesItsRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-w.done:
-		if !errors.Is(w.err, driver.ErrDenied) {
-			t.Errorf("Acquire = %v; want ErrDenied", w.err)
+	case <-w.Done:
+		if !errors.Is(w.Err, driver.ErrDenied) {
+			t.Errorf("Acquire = %v; want ErrDenied", w.Err)
 		}
 	case <-time.After(patience):
 		t.Errorf("after %v the waiter has not heard that it has lost its rights", patience)

@@ -87,7 +87,7 @@ func TestKazoo(t *testing.T) {
 			t.Fatalf("%s: kazoo says %q, %v", name, line, err)
 		}
 		select {
-		case <-w.done:
+		case <-w.Done:
 			t.Errorf("%s: we got the lock while kazoo had it", name)
 		default:
 		}

@@ -280,8 +280,7 @@ func TestWatchesDoNotAddUp(t *testing.T) {
 	}
 	for range 30 {
 		w := wait(t, b, request("watched", time.Minute))
-		w.cancel()
-		<-w.done
+		w.GiveUp()
 		if !eventually(patience, func() bool { return len(childrenOf(t, b, "watched")) == 1 }) { // it leaves in the background
 			t.Fatal("the waiter that has given up stays in the queue")
 		}

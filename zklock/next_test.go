@@ -215,7 +215,7 @@ func TestChangedIsNotGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-w.done:
+	case <-w.Done:
 		t.Fatal("the writer has the name beside the holder")
 	default:
 	}

@@ -74,7 +74,7 @@ func cutFollower(t *testing.T, e *ensemble, name string, phase time.Duration, wr
 	}()
 	next := w.granted(t)
 	if over = held.Err() == nil; !over {
-		by = w.at.Sub(<-ended)
+		by = w.At.Sub(<-ended)
 	}
 	release(t, next)
 	return over, by
@@ -156,7 +156,7 @@ func TestLateNews(t *testing.T) {
 		if err != nil {
 			t.Logf("the machine is too busy: %v", err)
 		} else {
-			after := w.at.Sub(since)
+			after := w.At.Sub(since)
 			t.Logf("the next holder came %v after the renewal; the session lasts %v, the TTL is %v", after, s.granted(), ttl)
 			if after < ttl {
 				t.Errorf("the next holder came %v after a renewal for %v", after, ttl)

@@ -63,7 +63,7 @@ func TestPausedLeader(t *testing.T) {
 	made := driver.Now()
 	w := wait(t, b, request(name, 20*time.Second))
 	next := w.granted(t)
-	t.Logf("the next lease began %v after the request was carried out", w.at.Sub(made))
+	t.Logf("the next lease began %v after the request was carried out", w.At.Sub(made))
 	select {
 	case l := <-held:
 		if l != nil && time.Now().Before(trusted) {
@@ -114,7 +114,7 @@ func TestDeafHolder(t *testing.T) {
 	if held.Err() == nil {
 		t.Error("the lease is trusted when the next one has begun")
 	}
-	took := w.at.Sub(gaveUp)
+	took := w.At.Sub(gaveUp)
 	t.Logf("the next lease began %v after the holder had given up", took)
 	if took > ttl/2 {
 		t.Errorf("the next lease began %v after the holder had given its session up; want at most %v", took, ttl/2)
@@ -140,7 +140,7 @@ func TestPausedWaiters(t *testing.T) {
 	release(t, g)
 	free := driver.Now()
 	next := w.granted(t)
-	took := w.at.Sub(free)
+	took := w.At.Sub(free)
 	t.Logf("the name was free for %v behind %d paused waiters; sessions last %v", took, paused, ttl)
 	if most := ttl * paused / 2; took > most {
 		t.Errorf("the name was free for %v; want %v at most: each of the paused waiters has kept it", took, most)
@@ -149,14 +149,14 @@ func TestPausedWaiters(t *testing.T) {
 	release(t, next)
 	for _, w := range waiters { // they join again, in any order
 		go func() {
-			if <-w.done; w.err == nil {
-				w.grant.Release(context.Background())
+			if <-w.Done; w.Err == nil {
+				w.Lease.Release(context.Background())
 			}
 		}()
 	}
 	for _, w := range waiters {
 		select {
-		case <-w.done:
+		case <-w.Done:
 		case <-time.After(2 * patience):
 			t.Fatal("a waiter that was paused does not get the name")
 		}

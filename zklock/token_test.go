@@ -206,7 +206,7 @@ func TestRestoredEnsemble(t *testing.T) {
 			t.Errorf("Inspect shows token %v, %v; want %d", info, err, last)
 		}
 		n := c.lease(g, req).n
-		wait(t, c, request(name, ttl)).cancel()
+		wait(t, c, request(name, ttl)).GiveUp()
 		if _, _, err := n.place(t.Context()); err != nil || n.token != last {
 			t.Errorf("after another node has come, the token is %d, %v; want %d", n.token, err, last)
 		}
