@@ -112,9 +112,6 @@ func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	return e, true
 }
 
-// unescape undoes escape, in one pass.
-func unescape(s string) string { return unescaper.Replace(s) }
-
 // record is the value of a key.
 type record struct {
 	storekit.Record

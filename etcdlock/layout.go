@@ -62,7 +62,7 @@ func (l layout) split(key string) (name, kind, backing string, ok bool) {
 		kind, backing = "", rest
 	}
 	if !l.mixed {
-		name = unescape(name)
+		name = unescaper.Replace(name)
 	}
 	return name, kind, backing, backing != "" && !strings.Contains(backing, "/") && (kind != "" || l.mixed)
 }

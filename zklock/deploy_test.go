@@ -6,6 +6,7 @@ package zklock
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -73,11 +74,11 @@ func TestUsers(t *testing.T) {
 // TestWaiterLosesItsRights: a waiter hears soon that the nodes of the name belong to another user now.
 func TestWaiterLosesItsRights(t *testing.T) {
 	t.Parallel()
-	s := sharedServer(t)
+	s, name := sharedServer(t), rand.Text() // the next run has no rights to the node of this name
 	d := openURL(t, "zk://alice:s3cret@"+s.Addr+"/rights", time.Minute)
-	take(t, d, request("deploy", time.Minute))
-	w := wait(t, d, request("deploy", time.Minute))
-	if _, err := firstSession(d).conn.SetACL(d.wire.dir("deploy"), zk.DigestACL(zk.PermAll, "bob", "s3cret"), -1); err != nil {
+	take(t, d, request(name, time.Minute))
+	w := wait(t, d, request(name, time.Minute))
+	if _, err := firstSession(d).conn.SetACL(d.wire.dir(name), zk.DigestACL(zk.PermAll, "bob", "s3cret"), -1); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -16,7 +16,7 @@ import (
 // Examine implements driver.Store. It sends the command srvr to the servers of the URL. They answer it by default,
 // but not over TLS.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
-	if s.tls != nil {
+	if s.tls {
 		return append([]driver.Finding{{Check: "server", Text: "over TLS servers do not report their state"}}, s.endlessNodes(ctx)...)
 	}
 	return append(s.examineAll(ctx), s.endlessNodes(ctx)...)

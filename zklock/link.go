@@ -4,7 +4,6 @@ package zklock
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -130,17 +129,7 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(s.store.ctx, max(s.patience(), time.Second))
 	defer cancel()
-	var conn net.Conn
-	var err error
-	if conf := s.store.tls; conf != nil {
-		if conf.ServerName == "" {
-			conf = conf.Clone()
-			conf.ServerName, _, _ = net.SplitHostPort(addr)
-		}
-		conn, err = (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", addr)
-	} else {
-		conn, err = s.store.dial(ctx, "tcp", addr)
-	}
+	conn, err := s.store.dial(ctx, "tcp", addr)
 	if err != nil {
 		s.mu.Lock()
 		s.dialErr = err

@@ -119,7 +119,7 @@ func newStore(p *place) (*store, error) {
 		addrs:    p.addrs,
 		shown:    p.shown,
 		root:     cmp.Or(o.Root, defaultRoot),
-		tls:      o.TLS,
+		tls:      o.TLS != nil,
 		dial:     o.Dial,
 		acl:      zk.WorldACL(zk.PermAll),
 		ttl:      cmp.Or(o.TTL, pawl.DefaultTTL),
@@ -132,9 +132,12 @@ func newStore(p *place) (*store, error) {
 	if s.ttl < driver.MinTTL || s.tick < time.Millisecond || s.timeout < 0 {
 		return nil, fmt.Errorf("zklock: TTL %v, tick time %v, connect timeout %v: use at least %v, %v and 0", s.ttl, s.tick, s.timeout, driver.MinTTL, time.Millisecond)
 	}
-	if s.dial == nil {
+	switch {
+	case s.tls:
+		s.dial = (&tls.Dialer{Config: o.TLS}).DialContext
+	case s.dial == nil:
 		s.dial = new(net.Dialer).DialContext
-	} else {
+	default:
 		s.dial = checked(s.dial)
 	}
 	if o.Username != "" {

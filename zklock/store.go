@@ -4,7 +4,6 @@ package zklock
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -27,7 +26,7 @@ type store struct {
 	addrs    []string
 	shown    string // the URL without the password, for error texts
 	root     string // the parent of the names' nodes
-	tls      *tls.Config
+	tls      bool
 	dial     dialFunc
 	auth     []byte // user:password, or nil
 	acl      []zk.ACL

@@ -28,7 +28,7 @@ func (s *store) learnTick(ctx context.Context, given bool) {
 	case given:
 		s.tickFrom = "as tick_time says"
 		return
-	case s.tls != nil: // the servers do not answer such commands over TLS
+	case s.tls: // the servers do not answer such commands over TLS
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(s.timeout, askTick))
