@@ -221,31 +221,17 @@ func TestWaitEndsWithItsCaller(t *testing.T) {
 	})
 }
 
-// slowly is a store whose first answers take two TTLs.
-type slowly struct {
-	*script
-	answers int
-}
-
-func (s *slowly) Caps() driver.Caps {
-	c := s.script.Caps()
-	c.Expiry = true
-	return c
-}
-
-func (s *slowly) Ask(_ context.Context, req *driver.Request) (driver.Answer, error) {
-	since := driver.Now()
-	if s.answers--; s.answers >= 0 {
-		time.Sleep(2 * req.TTL)
-	}
-	return driver.Answer{Granted: true, Token: 7, Since: since}, nil
-}
-
 // TestGrantsThatComeTooLate: Acquire asks again after a few grants that have ended before they come, but not for ever.
 func TestGrantsThatComeTooLate(t *testing.T) {
 	for late, granted := range map[int]bool{1: true, maxLate: true, 3 * maxLate: false} {
 		synctest.Test(t, func(t *testing.T) {
-			p := New(&slowly{script: new(script), answers: late}, Options{})
+			answers := 0
+			p := New(&expiring{&script{ask: func(req *driver.Request) (driver.Answer, error) {
+				if answers++; answers <= late {
+					time.Sleep(2 * req.TTL)
+				}
+				return driver.Answer{Granted: true, Token: 7}, nil
+			}}}, Options{})
 			defer p.Close()
 			l, err := p.Acquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: 3 * time.Second})
 			if granted != (l != nil) || granted == isLate(err) {

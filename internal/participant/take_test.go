@@ -3,7 +3,6 @@
 package participant
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -77,8 +76,7 @@ func TestGrantedBeforeMissed(t *testing.T) {
 func TestAgain(t *testing.T) {
 	const again = 7 * time.Second
 	for _, session := range []any{nil, "here"} {
-		p := New(new(asker), Options{})
-		p.caps.Queue = true
+		p, _ := scripted(nil)
 		ans := driver.Answer{Rank: 1, Free: -1, Session: session}
 		without := p.next(ans)
 		if ans.Again = again; p.next(ans) != again && without > again {
@@ -92,7 +90,7 @@ func TestAgain(t *testing.T) {
 
 // TestRepeatedHandle shows that a repeated call has the handle of the lease that is there.
 func TestRepeatedHandle(t *testing.T) {
-	p := New(new(asker), Options{})
+	p, _ := scripted(nil)
 	req := &driver.Request{Name: "a", Lease: "l"}
 	p.attempt(req).ref.Handle = "place"
 	if got := p.attempt(req).ref.Handle; got != "place" {
@@ -100,39 +98,16 @@ func TestRepeatedHandle(t *testing.T) {
 	}
 }
 
-// asker is a store that answers with a handle, and then has it in each request.
-type asker struct {
-	driver.Basic
-	had, ended []any
-	refuse     error
-}
-
-func (s *asker) Caps() driver.Caps {
-	return driver.Caps{Guarantees: driver.Guarantees{CrossHost: true}}
-}
-
-func (s *asker) Ask(_ context.Context, r *driver.Request) (driver.Answer, error) {
-	s.had = append(s.had, r.Handle)
-	if len(s.had) == 1 {
-		return driver.Answer{Handle: "place"}, &driver.Failure{Err: errors.New("no answer"), Maybe: true}
-	}
-	return driver.Answer{Rank: 1}, s.refuse
-}
-
-func (s *asker) Renew(context.Context, driver.Ref, time.Duration) (driver.Renewal, error) {
-	return driver.Renewal{}, nil
-}
-
-func (s *asker) End(_ context.Context, l driver.Ref, _ driver.End) (bool, error) {
-	s.ended = append(s.ended, l.Handle)
-	return true, nil
-}
-
 // TestHandle shows that the handle of an answer, also of one to a request that has failed, comes with the
 // next request for the lease, and with the one that ends it.
 func TestHandle(t *testing.T) {
-	s := &asker{refuse: &driver.Failure{Err: driver.ErrDenied, Lasting: true, Maybe: true}}
-	p := New(s, Options{})
+	var had, ended []any
+	p, s := scripted(func(req *driver.Request) (driver.Answer, error) {
+		if had = append(had, req.Handle); len(had) == 1 {
+			return driver.Answer{Handle: "place"}, &driver.Failure{Err: errors.New("no answer"), Maybe: true}
+		}
+		return driver.Answer{}, &driver.Failure{Err: driver.ErrDenied, Lasting: true, Maybe: true}
+	})
 	p.answered.Store(true)
 	g, err := p.Acquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Second, Holder: &driver.Holder{}})
 	if g != nil || !errors.Is(err, driver.ErrDenied) {
@@ -141,7 +116,10 @@ func TestHandle(t *testing.T) {
 	if err := p.Close(); err != nil { // it has ended what the store may have
 		t.Error(err)
 	}
-	if want := []any{nil, "place"}; !slices.Equal(s.had, want) || !slices.Equal(s.ended, want[1:]) {
-		t.Errorf("the requests had the handles %v, the end had %v; want %v, and the last one", s.had, s.ended, want)
+	for _, l := range s.refs {
+		ended = append(ended, l.Handle)
+	}
+	if want := []any{nil, "place"}; !slices.Equal(had, want) || !slices.Equal(ended, want[1:]) {
+		t.Errorf("the requests had the handles %v, the end had %v; want %v, and the last one", had, ended, want)
 	}
 }
