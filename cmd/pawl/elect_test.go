@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -53,46 +52,45 @@ func (w *world) blessed(store string) string {
 	return store
 }
 
+// leading is what candidates run. A leader that runs beside another, or whose token is not greater than all before,
+// writes that to the file "wrong".
+const leading = `exec 9>>leader
+flock -n 9 || echo "$0 leads beside another" >>wrong
+last=$(sed -n '$s/.* //p' terms)
+test $PAWL_TOKEN -gt ${last:-0} || echo "$0 leads with token $PAWL_TOKEN after $last" >>wrong
+echo $0 $PAWL_TOKEN >>terms
+exec sleep 1000`
+
 // TestElectCommand has five processes stand for election. Every few seconds the leader is killed or
 // stopped for longer than its TTL. What pawl runs is dead before another runs, tokens grow, and
 // soon there is another leader.
 func TestElectCommand(t *testing.T) {
 	t.Parallel()
-	subject, err := exec.LookPath("subject")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, s := range electStores {
 		t.Run(s.name, func(t *testing.T) {
 			w := newWorld(t)
-			url, dir := s.url(w), w.mkdir("reigns")
-			w.election(dir, s.stops, s.gone, func(id string) *proc {
-				return w.pawl("elect", "boss", "-q", "-s", url, "--ttl", electTTL.String(), "--grace", "200ms", "--", subject, filepath.Join(dir, id))
+			url := s.url(w)
+			w.create("terms")
+			w.election(s.stops, s.gone, func(id string) *proc {
+				return w.pawl("elect", "boss", "-q", "-s", url, "--ttl", electTTL.String(), "--grace", "200ms", "--", "sh", "-c", leading, id)
 			})
 		})
 	}
 }
 
-func (w *world) mkdir(name string) string {
-	w.Helper()
-	dir := filepath.Join(w.dir, name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		w.Fatal(err)
-	}
-	return dir
-}
-
-// election lets processes that start makes lead and fall, and checks what they have
-// written to dir. They are known by their id.
-func (w *world) election(dir string, stops bool, gone time.Duration, start func(id string) *proc) {
+// election lets processes that start makes lead and fall. They are known by their id.
+func (w *world) election(stops bool, gone time.Duration, start func(id string) *proc) {
 	w.Helper()
 	living := make(map[string]*proc)
-	w.Cleanup(func() {
-		for _, p := range living {
+	end := func() {
+		for id, p := range living {
+			_ = p.Process.Signal(syscall.SIGCONT)
 			_ = p.Process.Kill()
 			<-p.done
+			delete(living, id)
 		}
-	})
+	}
+	w.Cleanup(end)
 	started := 0
 	stand := func() {
 		started++
@@ -103,33 +101,32 @@ func (w *world) election(dir string, stops bool, gone time.Duration, start func(
 		stand()
 	}
 	d, full := electTime(w.T)
-	var fell, longest int64
-	kills, pauses := 0, 0
-	for next, end := time.Now(), time.Now().Add(d); ; next = next.Add(2 * time.Second) {
-		var leader reign
+	terms, kills, pauses, longest := 0, 0, 0, time.Duration(0)
+	for over, fell := time.Now().Add(d), time.Now(); ; {
+		var leader string
 		w.until("somebody leads", func() bool {
-			for _, r := range reigns(dir) {
-				for id, p := range living {
-					if p.ended() {
-						w.Fatalf("%s does not stand for election any more: %v; stderr %q", id, p.err, p.stderr())
-					}
-				}
-				id, _, _ := strings.Cut(r.who, "-")
-				if r.who = id; r.first > fell && living[id] != nil {
-					leader = r
+			for id, p := range living {
+				if p.ended() {
+					w.Fatalf("%s does not stand for election any more: %v; stderr %q", id, p.err, p.stderr())
 				}
 			}
-			return leader.who != ""
+			all := strings.SplitAfter(w.read("terms"), "\n")
+			all = all[:len(all)-1] // what is behind the last line break
+			if len(all) > terms {
+				terms = len(all)
+				leader, _, _ = strings.Cut(all[terms-1], " ")
+			}
+			return living[leader] != nil
 		})
-		if fell > 0 {
-			longest = max(longest, leader.first-fell)
+		if kills+pauses > 0 {
+			longest = max(longest, time.Since(fell))
 		}
-		if time.Now().After(end) {
+		if time.Now().After(over) {
 			break
 		}
-		time.Sleep(time.Until(next) + time.Second + rand.N(time.Second))
-		p := living[leader.who]
-		fell = bootTime()
+		time.Sleep(time.Second + rand.N(time.Second))
+		p := living[leader]
+		fell = time.Now()
 		if stops && rand.IntN(3) == 0 {
 			pauses++
 			p.signal(syscall.SIGSTOP)
@@ -139,26 +136,17 @@ func (w *world) election(dir string, stops bool, gone time.Duration, start func(
 		kills++
 		p.signal(syscall.SIGKILL)
 		<-p.done
-		delete(living, leader.who)
+		delete(living, leader)
 		stand()
 	}
-	for id, p := range living {
-		_ = p.Process.Signal(syscall.SIGCONT)
-		_ = p.Process.Kill()
-		<-p.done
-		delete(living, id)
-	}
+	end()
 	w.noneLeft() // what they ran has ended too
-	all := reigns(dir)
-	for _, what := range disorder(all) {
-		w.Error(what)
+	if wrong := w.read("wrong"); wrong != "" {
+		w.Error(wrong)
 	}
-	w.Logf("%d killed and %d stopped, %d terms; nobody led for %v at most", kills, pauses, len(all), time.Duration(longest))
-	if limit := gone + time.Second; full && time.Duration(longest) > limit { // else the machine may be busy
-		w.Errorf("nobody led for %v; want %v at most", time.Duration(longest), limit)
-	}
-	if len(all) < kills {
-		w.Errorf("%d terms after %d deaths", len(all), kills)
+	w.Logf("%d killed and %d stopped, %d terms; nobody led for %v at most", kills, pauses, terms, longest)
+	if limit := gone + time.Second; full && longest > limit { // else the machine may be busy
+		w.Errorf("nobody led for %v; want %v at most", longest, limit)
 	}
 }
 
