@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
-
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
@@ -108,32 +106,4 @@ func TestWatchOfADamagedFile(t *testing.T) {
 	})
 	p.signal(syscall.SIGINT)
 	p.end(-int(syscall.SIGINT))
-}
-
-// TestSlowLists: a list that takes longer than the time between two is told, and made seldom.
-func TestSlowLists(t *testing.T) {
-	w := newWorld(t)
-	s := servers.StartRedis(t, "--enable-debug-command", "yes")
-	store := "redis://" + s.Addr + "?assume_new=true"
-	holder := w.pawl("run", "-s", store, "--ttl", "25s", "deploy", "--", "sh", "-c", holdUntil)
-	w.appears("in")
-	watch, live := w.pawl("watch", "-s", store), w.inTop("", "-s "+store)
-	w.until("there are lists", func() bool {
-		return strings.Contains(watch.stdout(), "held      deploy") && strings.Contains(live.frame(), "deploy exclusive")
-	})
-	if _, err := s.Do("DEBUG", "SLEEP", "3.5"); err != nil {
-		t.Fatal(err)
-	}
-	const text = "listing takes "
-	w.until("watch tells", func() bool { return strings.Contains(watch.stderr(), text) })
-	if strings.Count(watch.stderr(), text) > 1 {
-		t.Errorf("told more than once: %s", watch.stderr())
-	}
-	w.until("top tells", func() bool { return strings.Contains(control.ReplaceAllString(live.text(), ""), text) }) // it does not stay
-	live.typing("q")
-	live.restored()
-	watch.signal(syscall.SIGINT)
-	watch.end(-int(syscall.SIGINT))
-	w.create("out")
-	holder.end(0)
 }

@@ -103,24 +103,6 @@ func TestRedlockServersDie(t *testing.T) {
 	}
 }
 
-// TestRedlockJustStarted: servers that have just started make their first user wait,
-// who is told for how long, once.
-func TestRedlockJustStarted(t *testing.T) {
-	w := newWorld(t)
-	store, _ := startRedlock(t, 15*time.Second)
-	p := w.pawl("run", "-s", store, "--ttl", "5s", "-n", "deploy", "true")
-	p.end(exit.Unavailable)
-	if got := p.stderr(); !strings.Contains(got, "grants nothing for ") || !strings.Contains(got, "pawl bless") {
-		t.Errorf("stderr without waiting is %q; want the time that is left", got)
-	}
-	p = w.pawl("run", "-s", store, "--ttl", "5s", "deploy", "touch", "in")
-	p.end(0)
-	w.appears("in")
-	if got := p.stderr(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "grants nothing for ") || !strings.Contains(got, "pawl bless") {
-		t.Errorf("stderr is %q; want one line with the time that is left", got)
-	}
-}
-
 // TestNoRedlock: what cannot be is told in one line, without the password.
 func TestNoRedlock(t *testing.T) {
 	newWorld(t).refuses([]refusal{

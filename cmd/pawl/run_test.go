@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -207,21 +206,6 @@ func TestBrokenStderr(t *testing.T) {
 	r.Close()
 	if got := exitCode(c.Wait()); got != "3" {
 		t.Errorf("exit code %s", got)
-	}
-}
-
-func TestEventsOnStderr(t *testing.T) {
-	w := newWorld(t)
-	p := w.pawl("run", "--events", "fd:2", "x", "--", "sh", "-c", "exit 7")
-	p.end(7)
-	var got []string
-	for line := range bytes.Lines([]byte(p.stderr())) {
-		_, rest, _ := strings.Cut(string(line), `"event":"`)
-		word, _, _ := strings.Cut(rest, `"`)
-		got = append(got, word)
-	}
-	if s := strings.Join(got, " "); s != "acquired started released exited" {
-		t.Errorf("events %q in %q", s, p.stderr())
 	}
 }
 

@@ -16,54 +16,29 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-func TestClockOfTheStore(t *testing.T) {
+// TestTold: what a store reports while the lease is held is told to programs and to people.
+func TestTold(t *testing.T) {
 	for _, c := range []struct {
-		by   time.Duration
-		want string
+		tell        func(*Session)
+		event, want string
 	}{
-		{time.Hour, "set forward by 1h0m0s: locks may have ended early"},
-		{-time.Minute, "set back by 1m0s: locks of crashed holders last"},
+		{func(s *Session) { s.stepped(pawl.Event{Server: "redis://host", Step: time.Hour}) }, "clock", "the clock of redis://host was set forward by 1h0m0s: locks may have ended early"},
+		{func(s *Session) { s.stepped(pawl.Event{Server: "redis://host", Step: -time.Minute}) }, "clock", "the clock of redis://host was set back by 1m0s: locks of crashed holders last"},
+		{func(s *Session) { s.silent(pawl.Event{Server: "redis://host", Waited: 12 * time.Second}) }, "silent", "redis://host does not answer; silent for 12s"},
+		{func(s *Session) {
+			s.refusing(pawl.Event{Err: fmt.Errorf("%w: OOM: give it more memory", pawl.ErrUnavailable)})
+		}, "refused", "the store refuses requests: OOM: give it more memory"},
 	} {
 		said, told := new(lines), new(lines)
 		s := &Session{Args: &Args{App: &cli.App{Stderr: said}, Name: "x"}, events: newEvents(told)}
-		s.stepped(pawl.Event{Server: "redis://host", Step: c.by})
+		c.tell(s)
 		s.events.close()
-		if !strings.Contains(told.String(), `"event":"clock"`) || !strings.Contains(told.String(), c.want) {
-			t.Errorf("the event is %s; want %q", told, c.want)
+		if !strings.Contains(told.String(), `"event":"`+c.event+`"`) || !strings.Contains(told.String(), c.want) {
+			t.Errorf("the event is %s; want %s %q", told, c.event, c.want)
 		}
-		if !written(func() bool {
-			return strings.HasPrefix(said.String(), "pawl: warning: the clock of redis://host was "+c.want)
-		}) {
+		if !written(func() bool { return strings.HasPrefix(said.String(), "pawl: warning: "+c.want) }) {
 			t.Errorf("stderr is %q; want %q", said, c.want)
 		}
-	}
-}
-
-func TestSilentStoreIsTold(t *testing.T) {
-	const want = "redis://host does not answer; silent for 12s"
-	said, told := new(lines), new(lines)
-	s := &Session{Args: &Args{App: &cli.App{Stderr: said}, Name: "x"}, events: newEvents(told)}
-	s.silent(pawl.Event{Server: "redis://host", Waited: 12 * time.Second})
-	s.events.close()
-	if !strings.Contains(told.String(), `"event":"silent"`) || !strings.Contains(told.String(), want) {
-		t.Errorf("the event is %s; want %q", told, want)
-	}
-	if !written(func() bool { return strings.HasPrefix(said.String(), "pawl: warning: "+want) }) {
-		t.Errorf("stderr is %q; want %q", said, want)
-	}
-}
-
-func TestRefusalIsTold(t *testing.T) {
-	const want = "the store refuses requests: OOM: give it more memory"
-	said, told := new(lines), new(lines)
-	s := &Session{Args: &Args{App: &cli.App{Stderr: said}, Name: "x"}, events: newEvents(told)}
-	s.refusing(pawl.Event{Err: fmt.Errorf("%w: OOM: give it more memory", pawl.ErrUnavailable)})
-	s.events.close()
-	if !strings.Contains(told.String(), `"event":"refused"`) || !strings.Contains(told.String(), want) {
-		t.Errorf("the event is %s; want %q", told, want)
-	}
-	if !written(func() bool { return strings.HasPrefix(said.String(), "pawl: warning: "+want) }) {
-		t.Errorf("stderr is %q; want %q", said, want)
 	}
 }
 

@@ -64,31 +64,11 @@ func TestParseRunRefuses(t *testing.T) {
 	}
 }
 
-// TestParseRunNumbers: the words of strconv are not for users.
-func TestParseRunNumbers(t *testing.T) {
-	for _, flag := range []string{"--slots", "-E"} {
-		_, err := parseRun([]string{"x", flag, "many", "cmd"})
-		if f := exit.As(err); f.Code != exit.Misuse || !strings.Contains(f.Line(), `"many" is not a number; use a whole number`) {
-			t.Errorf("%s: exit code %d, %s", flag, f.Code, f.Line())
-		}
-	}
-}
-
 // TestParseRunWithoutName: the command's first word is not taken for the name.
 func TestParseRunWithoutName(t *testing.T) {
 	_, err := parseRun([]string{"-n", "--", "sudo", "reboot"})
 	if f := exit.As(err); f.Code != exit.Misuse || !strings.Contains(f.Line(), "pawl run NAME -- sudo") {
 		t.Errorf("exit code %d, %s", f.Code, f.Line())
-	}
-}
-
-// TestParseRunSuggests: who knows flock is told the flag of pawl.
-func TestParseRunSuggests(t *testing.T) {
-	for word, want := range map[string]string{"timeout": "wait", "nonblock": "no-wait", "nb": "no-wait", "conflict-exit-code": "busy-code", "holders": "slots", "reason": "why"} {
-		_, err := parseRun([]string{"--" + word, "x", "true"})
-		if f := exit.As(err); f.Code != exit.Misuse || !strings.Contains(f.Line(), "did you mean --"+want+"?") {
-			t.Errorf("--%s: exit code %d, %s", word, f.Code, f.Line())
-		}
 	}
 }
 

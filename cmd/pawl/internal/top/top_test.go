@@ -54,7 +54,7 @@ func shownTop(t *testing.T) (*top, time.Time) {
 	top.stores = []*topStore{{Store: history.Store{Name: "redis://h1"}}, {Store: history.Store{Name: "redis://h2"}}}
 	state := report.StateOf(&pawl.StoreInfo{Closed: time.Minute, Why: "it has just started"})
 	for _, at := range []time.Duration{-16, -1} { // seconds
-		top.take(top.stores[0], &history.Look{At: now.Add(at * time.Second), Infos: infos, State: state})
+		top.take(top.stores[0], &history.Look{At: now.Add(at * time.Second), Took: 1500 * time.Millisecond, Infos: infos, State: state})
 		infos[3].Holders[0].Expires = now.Add(time.Second)
 	}
 	top.take(top.stores[1], &history.Look{At: now, Err: context.DeadlineExceeded})
@@ -95,6 +95,7 @@ func TestTopAt80By24(t *testing.T) {
 	want := strings.Split(`pawl top  held 7, waiting 4                                             `+clock+`
 1  redis://h1: the store grants nothing for 1m0s, until `+until+`: it has just s…
 2  redis://h2 does not answer: context deadline exceeded
+redis://h1: listing takes 1.5s, so it is repeated only every 15s
 deadlock: a (ci@ci-2) → b (ci@ci-3) → a
 S  NAME          KIND       HELD   WAIT  FIRST↓  HOLDER      WHY
 1  deploy        exclusive  3m00s  1     2m00s   ci@ci-1     release 7 of the s…
@@ -149,7 +150,7 @@ func TestTopMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Fini()
-	s.SetSize(80, 10)
+	s.SetSize(80, 11)
 	for _, c := range []struct {
 		key  tcell.Key
 		want string
@@ -157,8 +158,8 @@ func TestTopMoves(t *testing.T) {
 		if top.quits(s, tcell.NewEventKey(c.key, 0, 0)) {
 			t.Errorf("%v quits", tcell.KeyNames[c.key])
 		}
-		if lines := drawnTop(t, top, now, 80, 10); !strings.HasSuffix(lines[9], c.want) {
-			t.Errorf("%v: %q, want %s", tcell.KeyNames[c.key], lines[9], c.want)
+		if lines := drawnTop(t, top, now, 80, 11); !strings.HasSuffix(lines[10], c.want) {
+			t.Errorf("%v: %q, want %s", tcell.KeyNames[c.key], lines[10], c.want)
 		}
 	}
 	for width := range 30 {
