@@ -31,13 +31,15 @@ func TestMaxTTL(t *testing.T) {
 		return w.pawl(append([]string{"run", "-s", store + query}, words...)...)
 	}
 
-	long := run("", "--ttl", "2m", "job", "true")
-	long.end(exit.Config)
-	says(long.stderr(), "TTL 2m is longer than MaxTTL, which is 30s unless set: use a shorter one, as leases are renewed, "+
+	refused := func(query string, words []string, want ...string) {
+		t.Helper()
+		p := run(query, words...)
+		p.end(exit.Config)
+		says(p.stderr(), want...)
+	}
+	refused("", []string{"--ttl", "2m", "job", "true"}, "TTL 2m is longer than MaxTTL, which is 30s unless set: use a shorter one, as leases are renewed, "+
 		"or set MaxTTL with pawl max-ttl 2m and ?max_ttl=2m in the URL of each client")
-	long = run("?max_ttl=12h", "-n", "--ttl", "12h", "nightly", "true")
-	long.end(exit.Config)
-	says(long.stderr(), "12h0m0s", "30s, set by", "pawl max-ttl 12h0m0s")
+	refused("?max_ttl=12h", []string{"-n", "--ttl", "12h", "nightly", "true"}, "12h0m0s", "30s, set by", "pawl max-ttl 12h0m0s")
 	w.pawl("ls", "-s", store+"?max_ttl=24h").end(0)
 	w.pawl("show", "-s", store+"?max_ttl=24h", "job").end(0)
 	run("", "job", "true").end(0)
@@ -53,17 +55,14 @@ func TestMaxTTL(t *testing.T) {
 	}
 	w.diagnosis(store, 2, "max-ttl: the longest --ttl is 2m0s, set by ..., but this URL lacks ?max_ttl=2m0s, so programs that use it are refused")
 	w.diagnosis(store+"?max_ttl=3m", 0)
-	late := run("", "job", "true")
-	late.end(exit.Config)
-	says(late.stderr(), "30s", "2m0s, set by", "max_ttl=2m0s")
+	refused("", []string{"job", "true"}, "30s", "2m0s, set by", "max_ttl=2m0s")
 	run("?max_ttl=2m", "--ttl", "2m", "job", "true").end(0)
 
 	host, port, _ := net.SplitHostPort(addr)
 	if out, err := exec.Command("redis-cli", "-h", host, "-p", port, "flushall").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	closed := run("?max_ttl=2m", "-n", "job", "true")
-	closed.end(exit.Unavailable)
+	run("?max_ttl=2m", "-n", "job", "true").end(exit.Unavailable)
 	for _, words := range [][]string{{"ls"}, {"show", "job"}} {
 		look := w.pawl(append(words, "-s", store)...)
 		look.end(0)

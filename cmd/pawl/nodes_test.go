@@ -43,34 +43,27 @@ func TestNodes(t *testing.T) {
 		t.Errorf("the nodes are\n%s", show.stdout())
 	}
 	to := url("", 0, 1, 3)
-	other := w.pawl("nodes", "change", "--from", more, "--to", to)
-	other.end(exit.Config)
-	if !strings.Contains(other.stderr(), "name these as the old ones") {
-		t.Errorf("a change from other nodes than the store's says %q", other.stderr())
+	change := func(code int, want string, words ...string) {
+		t.Helper()
+		p := w.pawl(append([]string{"nodes", "change", "--to", to, "--from"}, words...)...)
+		p.end(code)
+		if !strings.Contains(p.stdout()+p.stderr(), want) {
+			t.Errorf("the change says %q, %q; want %q", p.stdout(), p.stderr(), want)
+		}
 	}
-	change := w.pawl("nodes", "change", "--from", from, "--to", to)
-	change.end(0)
-	if !strings.Contains(change.stdout(), "nothing is granted or renewed for 5") || !strings.Contains(change.stdout(), "the store's nodes are") {
-		t.Errorf("the change says %q", change.stdout())
-	}
+	change(exit.Config, "name these as the old ones", more)
+	change(0, "nothing is granted or renewed for 5", from)
 	run(to, 0, "")
 	run(more, exit.Config, addrs[2]+" not in the store's")
-	change = w.pawl("nodes", "change", "--from", from, "--to", to, "--abort")
-	change.end(exit.Config)
-	if !strings.Contains(change.stderr(), "no change to these nodes is under way") {
-		t.Errorf("a change that is over is taken back: %q", change.stderr())
-	}
+	change(exit.Config, "no change to these nodes is under way", from, "--abort")
 	addrs = append(addrs, startRedis(t)) // which no program has named before
 	odd := url("", 0, 1, 4)
 	run(odd, 0, addrs[4]+": it answers, but counts as down")
-	p := w.pawl("show", "-s", odd, "job")
-	p.end(0)
-	if !strings.Contains(p.stderr(), addrs[4]+": it answers, but counts as down") {
-		t.Errorf("show says of a node that is none of the store's: %q", p.stderr())
-	}
-	p = w.pawl("nodes", "-s", odd)
-	p.end(0)
-	if !strings.Contains(p.stdout(), "it answers, but counts as down") {
-		t.Errorf("the nodes are\n%s", p.stdout())
+	for _, words := range [][]string{{"show", "job"}, {"nodes"}} {
+		p := w.pawl(append(words, "-s", odd)...)
+		p.end(0)
+		if !strings.Contains(p.stdout()+p.stderr(), "it answers, but counts as down") {
+			t.Errorf("%s says of a node that is none of the store's: %q, %q", words[0], p.stdout(), p.stderr())
+		}
 	}
 }
