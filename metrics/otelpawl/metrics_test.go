@@ -4,7 +4,6 @@ package otelpawl_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -105,42 +104,22 @@ func want(t *testing.T, got map[string]string, key, value string) {
 	}
 }
 
-// A wait that ends without a lease is counted although its context has ended; and the name
-// itself is nowhere unless it is asked for.
-func TestOutcomes(t *testing.T) {
+// The name itself is nowhere unless it is asked for, and without a class there is no such attribute.
+func TestNamesAreSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, read := metrics(t, nil)
-		s := new(memlock.Store)
-		c, other := open(t, s.Participant(), o), open(t, s.Participant(), o)
-		limited, err := c.Acquire(t.Context(), "secret/1", pawl.MaxHold(2*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
-		short, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := other.Acquire(short, "secret/1"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Acquire = %v", err)
-		}
-		<-limited.Done()
-		limited.Release(t.Context())
-		if _, err := other.TryAcquire(t.Context(), "secret/2", pawl.Slots(2)); err != nil {
+		c := open(t, new(memlock.Store).Participant(), o)
+		if _, err := c.Acquire(t.Context(), "secret/1", pawl.Slots(2)); err != nil {
 			t.Error(err)
-		}
-		if err := other.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := other.Acquire(t.Context(), "secret/3"); !errors.Is(err, pawl.ErrClosed) {
-			t.Errorf("Acquire = %v", err)
 		}
 		got := read()
-		want(t, got, "pawl.waiting/{call} kind=exclusive", "0")
-		want(t, got, "pawl.held/{lease} kind=exclusive", "0")
+		want(t, got, "pawl.held/{lease} kind=slots", "1")
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		got = read()
+		want(t, got, "pawl.waiting/{call} kind=slots", "0")
 		want(t, got, "pawl.held/{lease} kind=slots", "0")
-		want(t, got, "pawl.wait.duration/s kind=exclusive,outcome=gave_up", "1, 1")
-		want(t, got, "pawl.wait.duration/s kind=exclusive,outcome=failed", "1, 0")
-		want(t, got, "pawl.wait.duration/s kind=slots,outcome=granted", "")
-		want(t, got, "pawl.hold.duration/s kind=exclusive,outcome=lost", "1, 2")
-		want(t, got, "pawl.lost/{lease} kind=exclusive,reason=limit", "1")
 		if strings.Contains(fmt.Sprint(got), "secret") {
 			t.Errorf("a name is told: %v", got)
 		}
