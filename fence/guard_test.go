@@ -49,21 +49,6 @@ func TestStaleTokenIsRefused(t *testing.T) {
 	})
 }
 
-// TestInstallBeforeRead: what a late write would find after the new holder's read.
-func TestInstallBeforeRead(t *testing.T) {
-	onEveryGuard(t, func(t *testing.T, g Guard) {
-		if err := g.Do(t.Context(), "x", 33, nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Do(t.Context(), "x", 34, nil); err != nil { // and then reads, and writes nothing yet
-			t.Fatal(err)
-		}
-		if err := g.Do(t.Context(), "x", 33, func() error { t.Error("written"); return nil }); !errors.Is(err, ErrStale) {
-			t.Errorf("a write between another's read and write: %v", err)
-		}
-	})
-}
-
 // TestFailedWriteLeavesTheTokenRaised: nobody knows what the write has done.
 func TestFailedWriteLeavesTheTokenRaised(t *testing.T) {
 	onEveryGuard(t, func(t *testing.T, g Guard) {

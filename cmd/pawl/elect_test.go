@@ -5,16 +5,16 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 const (
@@ -205,24 +205,15 @@ func TestCandidateAndSignals(t *testing.T) {
 // it would wait.
 func TestCandidateAndOutage(t *testing.T) {
 	w := newWorld(t)
-	addr := startRedis(t)
-	redis, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer redis.Close()
+	s := servers.StartRedis(t)
 	ask := func(command string) {
 		t.Helper()
-		_ = redis.SetDeadline(time.Now().Add(20 * time.Second))
-		if _, err := fmt.Fprintf(redis, "%s\r\n", command); err != nil {
-			t.Fatal(err)
-		}
-		if reply, err := bufio.NewReader(redis).ReadString('\n'); err != nil || strings.HasPrefix(reply, "-") {
+		if reply, err := s.Do(strings.Fields(command)...); err != nil {
 			t.Fatalf("%s: %q, %v", command, reply, err)
 		}
 	}
 	ask("SET pawl:{boss} somebody-else")
-	p := w.pawl("elect", "boss", "-s", "redis://"+addr+"?mode=efficiency", "--ttl", "1s", "--", "touch", filepath.Join(w.dir, "led"))
+	p := w.pawl("elect", "boss", "-s", "redis://"+s.Addr+"?mode=efficiency", "--ttl", "1s", "--", "touch", filepath.Join(w.dir, "led"))
 	w.until("it waits", func() bool { return p.ended() || strings.Contains(p.stderr(), "waiting") })
 	ask("CLIENT PAUSE 10000 ALL")
 	w.until("it hears of the outage", func() bool { return p.ended() || strings.Contains(p.stderr(), "waiting to lead again") })

@@ -34,25 +34,6 @@ func (w *world) guards() (pids []int) {
 	return pids
 }
 
-// The lock is held until the job is empty, also if the command has closed the
-// files that are the lock.
-func TestKilledWrapperOfClosingCommand(t *testing.T) {
-	w := newWorld(t)
-	p := w.pawl("run", "x", "--", "bash", "-c", closing+
-		`trap 'touch termed; while ! test -e out; do sleep 0.02; done; touch finished; exit' TERM; touch in; while :; do sleep 0.02; done`)
-	w.appears("in")
-	next := w.pawl("run", "-q", "x", "test", "-e", "finished")
-	p.signal(syscall.SIGKILL)
-	w.appears("termed")
-	for range 5 { // until next would long have begun
-		if !w.busy("x") || next.ended() {
-			t.Fatal("free while the work goes on")
-		}
-	}
-	w.create("out")
-	next.end(0)
-}
-
 // The command's copies are not where scripts open files of their own: without
 // wrapper and guard the command still holds the lock.
 func TestLockIsOutOfTheWay(t *testing.T) {

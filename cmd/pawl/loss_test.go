@@ -130,33 +130,28 @@ func (w *world) noStray(file string) {
 	}
 }
 
-// The wrapper is stopped past the deadline: the guard acts.
-func TestStoppedWrapper(t *testing.T) {
-	w := newWorld(t)
-	p := w.pawl("run", "x", "--max-hold", "8s", "--grace", "500ms", "--", "sh", "-c",
-		`trap '' TERM; echo $$ >pid; touch in; while :; do sleep 0.02; done`)
-	w.appears("in")
-	p.signal(syscall.SIGSTOP)
-	pid := strings.TrimSpace(w.read("pid"))
-	w.until("the command is dead", func() bool { return w.isDead(pid) })
-	p.signal(syscall.SIGCONT)
-	p.end(exit.Lost)
-}
-
-// The command has thrown away its environment: its group must be known.
+// TestKilledWrapper: the lock is held until the job is empty, also if the command has thrown away its environment, so
+// that its group must be known, or has closed the files that are the lock.
 func TestKilledWrapper(t *testing.T) {
-	w := newWorld(t)
-	p := w.pawl("run", "x", "--", "env", "-i", "/bin/sh", "-c",
-		`trap 'touch termed; while ! test -e out; do sleep 0.02; done; touch finished; exit' TERM; touch in; while :; do sleep 0.02; done`)
-	w.appears("in")
-	next := w.pawl("run", "-q", "x", "test", "-e", "finished")
-	p.signal(syscall.SIGKILL)
-	w.appears("termed")
-	if !w.busy("x") || next.ended() {
-		t.Error("free while the work goes on")
+	t.Parallel()
+	const work = `trap 'touch termed; while ! test -e out; do sleep 0.02; done; touch finished; exit' TERM; touch in; while :; do sleep 0.02; done`
+	for name, command := range map[string][]string{"environment": {"env", "-i", "/bin/sh", "-c", work}, "files": {"bash", "-c", closing + work}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			p := w.pawl(append([]string{"run", "x", "--"}, command...)...)
+			w.appears("in")
+			next := w.pawl("run", "-q", "x", "test", "-e", "finished")
+			p.signal(syscall.SIGKILL)
+			w.appears("termed")
+			for range 5 { // until next would long have begun
+				if !w.busy("x") || next.ended() {
+					t.Fatal("free while the work goes on")
+				}
+			}
+			w.create("out")
+			next.end(0)
+		})
 	}
-	w.create("out")
-	next.end(0)
 }
 
 // As TestBreakEndsEverything, but nobody is left to do it except the guard.

@@ -5,20 +5,19 @@
 package main
 
 import (
-	"net"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // TestMaxTTL: programs with different settings on one Redis. None of them gets more than all have
 // agreed on, nor closes the store for the others, and each is told what to do.
 func TestMaxTTL(t *testing.T) {
 	w := newWorld(t)
-	addr := startRedis(t)
-	store := w.blessed("redis://" + addr)
+	s := servers.StartRedis(t)
+	store := w.blessed("redis://" + s.Addr)
 	says := func(text string, want ...string) {
 		t.Helper()
 		for _, s := range want {
@@ -58,9 +57,8 @@ func TestMaxTTL(t *testing.T) {
 	refused("", []string{"job", "true"}, "30s", "2m0s, set by", "max_ttl=2m0s")
 	run("?max_ttl=2m", "--ttl", "2m", "job", "true").end(0)
 
-	host, port, _ := net.SplitHostPort(addr)
-	if out, err := exec.Command("redis-cli", "-h", host, "-p", port, "flushall").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if out, err := s.Do("flushall"); err != nil {
+		t.Fatal(out, err)
 	}
 	run("?max_ttl=2m", "-n", "job", "true").end(exit.Unavailable)
 	for _, words := range [][]string{{"ls"}, {"show", "job"}} {

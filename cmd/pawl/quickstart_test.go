@@ -62,7 +62,15 @@ func TestQuickStartLibrary(t *testing.T) {
 		t.Fatalf("the page has %d programs", len(programs))
 	}
 	program := strings.Replace(programs[0], `filelock.Open("", nil)`, `filelock.Open("`+t.TempDir()+`", nil)`, 1)
-	dir, err := os.MkdirTemp(".", ".quick-start-") // within the module, so that imports are found
+	if out, err := goRun(t, program); err != nil || !regexp.MustCompile(`^one at a time: invoice/42\ntoken: \d+\n$`).MatchString(out) {
+		t.Errorf("the page's program prints %s (%v)", out, err)
+	}
+}
+
+// goRun runs a program within the module, so that imports are found.
+func goRun(t *testing.T, program string) (string, error) {
+	t.Helper()
+	dir, err := os.MkdirTemp(".", ".page-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +79,5 @@ func TestQuickStartLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := exec.Command("go", "run", "./"+dir).CombinedOutput()
-	if err != nil || !regexp.MustCompile(`^one at a time: invoice/42\ntoken: \d+\n$`).MatchString(string(out)) {
-		t.Errorf("the page's program prints %s (%v)", out, err)
-	}
+	return string(out), err
 }

@@ -57,16 +57,7 @@ func TestReadmeGo(t *testing.T) {
 	url := "redis://" + startRedis(t) + "?assume_new=true"
 	for _, program := range blocks(t, "../README.md", "go") {
 		program = strings.Replace(program, "redis://localhost:6379", url, 1)
-		dir, err := os.MkdirTemp(".", ".readme-") // within the module, so that imports are found
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command("go", "run", "./"+dir).CombinedOutput()
-		if err != nil || !strings.HasPrefix(string(out), `only one of me at a time: lease of "invoice/42", token `) {
+		if out, err := goRun(t, program); err != nil || !strings.HasPrefix(out, `only one of me at a time: lease of "invoice/42", token `) {
 			t.Errorf("README.md's program prints %s (%v)", out, err)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -42,32 +41,29 @@ func TestRedisCluster(t *testing.T) {
 // the one that does not have the lock "deploy".
 func startCluster(t *testing.T, args ...string) string {
 	t.Helper()
-	var addrs, buses []string
+	var all []*servers.Redis
+	bus := ""
 	for range 2 {
-		_, bus, _ := net.SplitHostPort(drivertest.FreeAddr(t))
-		buses = append(buses, bus)
-		addrs = append(addrs, startRedis(t, append([]string{"--cluster-enabled", "yes", "--cluster-port", bus}, args...)...))
+		_, bus, _ = net.SplitHostPort(drivertest.FreeAddr(t))
+		all = append(all, servers.StartRedis(t, append([]string{"--cluster-enabled", "yes", "--cluster-port", bus}, args...)...))
 	}
-	do := func(addr string, words ...string) string {
-		host, port, _ := net.SplitHostPort(addr)
-		out, err := exec.Command("redis-cli", append([]string{"--no-auth-warning", "-a", "s3cret", "-h", host, "-p", port}, words...)...).CombinedOutput()
+	do := func(i int, words ...string) string {
+		out, err := exec.Command("redis-cli", append([]string{"--no-auth-warning", "-a", "s3cret", "-u", "redis://" + all[i].Addr}, words...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("redis-cli %v: %v\n%s", words, err, out)
 		}
 		return string(out)
 	}
-	do(addrs[0], "cluster", "addslotsrange", "0", "12000")
-	do(addrs[1], "cluster", "addslotsrange", "12001", "16383") // pawl:{deploy} is in 15335
-	host, port, _ := net.SplitHostPort(addrs[1])
-	do(addrs[0], "cluster", "meet", host, port, buses[1])
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if strings.Contains(do(addrs[0], "cluster", "info"), "cluster_state:ok") && strings.Contains(do(addrs[1], "cluster", "info"), "cluster_state:ok") {
-			return addrs[0]
-		}
-		if time.Now().After(end) {
-			t.Fatal("the cluster does not come up")
-		}
+	do(0, "cluster", "addslotsrange", "0", "12000")
+	do(1, "cluster", "addslotsrange", "12001", "16383") // pawl:{deploy} is in 15335
+	host, port, _ := net.SplitHostPort(all[1].Addr)
+	do(0, "cluster", "meet", host, port, bus)
+	if !poll(func() bool {
+		return strings.Contains(do(0, "cluster", "info"), "cluster_state:ok") && strings.Contains(do(1, "cluster", "info"), "cluster_state:ok")
+	}) {
+		t.Fatal("the cluster does not come up")
 	}
+	return all[0].Addr
 }
 
 // TestHandedOver: a lease that its last holder has handed over is good for a second
