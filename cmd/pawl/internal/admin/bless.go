@@ -52,16 +52,16 @@ type blessJSON struct {
 
 func bless(a *cli.App, yes bool) error {
 	u, err := stores.Reach(a.Store, a.Connect, func(ctx context.Context, u *stores.URL) error {
-		bless := blessings[u.Scheme]
+		of, ok := services[u.Scheme]
 		switch {
-		case bless == nil:
+		case !ok:
 			return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases, so it needs no bless", u.Scheme),
 				"name another one with --store redis://HOST")
 		case !yes:
 			return exit.Usage("--yes is missing: if a program still holds a lease that the server has forgotten, two will hold the same lock",
 				"add --yes if you know that no program holds one; see pawl bless --help")
 		}
-		return bless(ctx, u)
+		return of.bless(ctx, u.Secret())
 	})
 	if err != nil {
 		return err

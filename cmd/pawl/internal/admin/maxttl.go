@@ -62,10 +62,11 @@ type maxTTLJSON struct {
 
 func setMaxTTL(a *cli.App, ttl time.Duration) error {
 	u, err := stores.Reach(a.Store, a.Connect, func(ctx context.Context, u *stores.URL) error {
-		if maxTTLs[u.Scheme] == nil {
+		of, ok := services[u.Scheme]
+		if !ok {
 			return noMaxTTL(u)
 		}
-		return maxTTLs[u.Scheme](ctx, u, ttl)
+		return of.maxTTL(ctx, u.Secret(), ttl)
 	})
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func showMaxTTL(a *cli.App, ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	if maxTTLs[s.URL.Scheme] == nil {
+	if _, ok := services[s.URL.Scheme]; !ok {
 		return noMaxTTL(s.URL)
 	}
 	state, err := s.State(ctx)

@@ -11,29 +11,28 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// blessings has, for each scheme of a URL, the function that ends a store's quarantine.
-var blessings = map[string]func(context.Context, *stores.URL) error{
-	"redis": blessRedis, "rediss": blessRedis, "unix": blessRedis,
-	"redlock": func(ctx context.Context, s *stores.URL) error {
-		return redlock.Bless(ctx, s.Secret(), redlockOptions(ctx))
+// service is what operators do at a store that may forget leases.
+type service struct {
+	bless  func(ctx context.Context, url string) error // ends the quarantine
+	maxTTL func(ctx context.Context, url string, ttl time.Duration) error
+}
+
+var redis = service{
+	func(ctx context.Context, url string) error {
+		return redislock.Bless(ctx, url, stores.RedisOptions(ctx))
+	},
+	func(ctx context.Context, url string, ttl time.Duration) error {
+		return redislock.SetMaxTTL(ctx, url, ttl, stores.RedisOptions(ctx))
 	},
 }
 
-// maxTTLs has, for each scheme of a URL, the function that sets a store's MaxTTL.
-var maxTTLs = map[string]func(context.Context, *stores.URL, time.Duration) error{
-	"redis": maxTTLRedis, "rediss": maxTTLRedis, "unix": maxTTLRedis,
-	"redlock": func(ctx context.Context, s *stores.URL, ttl time.Duration) error {
-		return redlock.SetMaxTTL(ctx, s.Secret(), ttl, redlockOptions(ctx))
+// services has the stores that may forget leases, by the scheme of the URL.
+var services = map[string]service{"redis": redis, "rediss": redis, "unix": redis, "redlock": {
+	func(ctx context.Context, url string) error { return redlock.Bless(ctx, url, redlockOptions(ctx)) },
+	func(ctx context.Context, url string, ttl time.Duration) error {
+		return redlock.SetMaxTTL(ctx, url, ttl, redlockOptions(ctx))
 	},
-}
-
-func blessRedis(ctx context.Context, s *stores.URL) error {
-	return redislock.Bless(ctx, s.Secret(), stores.RedisOptions(ctx))
-}
-
-func maxTTLRedis(ctx context.Context, s *stores.URL, ttl time.Duration) error {
-	return redislock.SetMaxTTL(ctx, s.Secret(), ttl, stores.RedisOptions(ctx))
-}
+}}
 
 func redlockOptions(ctx context.Context) *redlock.Options {
 	return &redlock.Options{Options: *stores.RedisOptions(ctx)}

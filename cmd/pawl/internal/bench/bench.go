@@ -110,10 +110,7 @@ func measure(a *cli.App, ctx context.Context, each time.Duration) error {
 
 	out := benchJSON{Schema: report.Schema, Store: s.URL.String()}
 	m := &meter{store: s, other: other, each: each}
-	only := func(ctx context.Context, _ *pawl.Lease) error {
-		return m.run(ctx, &out)
-	}
-	err = tryDo(ctx, s.Client, benchPrefix+"running", only)
+	err = s.TryDo(ctx, benchPrefix+"running", func(ctx context.Context, _ *pawl.Lease) error { return m.run(ctx, &out) }, pawl.Why("pawl bench"))
 	if f := new(exit.Failure); errors.As(context.Cause(ctx), &f) {
 		a.Interrupted = f.Code == 128+int(syscall.SIGINT)
 		return f
@@ -125,17 +122,6 @@ func measure(a *cli.App, ctx context.Context, each time.Duration) error {
 		return exit.OfStore(err, out.Store)
 	}
 	return a.Print(out, func(w io.Writer) error { return out.text(w, s.Guarantees().CrossHost) })
-}
-
-// tryDo is like Client.Do, but does not wait for the lock.
-func tryDo(ctx context.Context, c *pawl.Client, name string, f func(context.Context, *pawl.Lease) error) error {
-	lease, err := c.TryAcquire(ctx, name, pawl.Why("pawl bench"))
-	if err != nil {
-		return err
-	}
-	held, cancel := lease.Context(ctx)
-	defer cancel()
-	return errors.Join(f(held, lease), lease.Release(context.Background()))
 }
 
 // text prints the figures as a table, and a sentence about each.

@@ -46,12 +46,12 @@ func (t Table) widths() []int {
 	return widths
 }
 
-// SizeOf returns how many columns and rows w has, or 0 if w is not a terminal.
-func SizeOf(w io.Writer) (columns, rows int) {
+// Columns returns how many columns w has, or 0 if w is not a terminal.
+func Columns(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
-		return terminalSize(f)
+		return columns(f)
 	}
-	return 0, 0
+	return 0
 }
 
 // fit shortens the cells in columns until no line is longer than width, or until each column has CellLeast

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalSize returns how many columns and rows the terminal f has, or 0 if f is not a terminal.
-func terminalSize(f *os.File) (columns, rows int) {
+// columns returns how many columns the terminal f has, or 0 if f is not a terminal.
+func columns(f *os.File) int {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
-		return 0, 0
+		return 0
 	}
-	return int(size.Col), int(size.Row)
+	return int(size.Col)
 }
 
 // ClosedOutput reports whether f, an output of this process, was closed when the process began. Go

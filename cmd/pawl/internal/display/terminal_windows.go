@@ -8,14 +8,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// terminalSize returns how many columns the terminal f has, or 0 if f is not a terminal. It returns 0
-// rows, because the terminal may not understand the codes that draw on a screen.
-func terminalSize(f *os.File) (columns, rows int) {
+// columns returns how many columns the terminal f has, or 0 if f is not a terminal.
+func columns(f *os.File) int {
 	var info windows.ConsoleScreenBufferInfo
 	if windows.GetConsoleScreenBufferInfo(windows.Handle(f.Fd()), &info) != nil {
-		return 0, 0
+		return 0
 	}
-	return int(info.Window.Right-info.Window.Left) + 1, 0
+	return int(info.Window.Right-info.Window.Left) + 1
 }
 
 // ClosedOutput returns false: Windows does not tell. A write will fail.

@@ -3,7 +3,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +27,7 @@ func (d *doctor) trips(ctx context.Context) bool {
 	for range count {
 		began := time.Now()
 		if _, err := d.store.Inspect(ctx, "pawl-doctor"); err != nil {
-			f := exit.OfStore(err, d.out.Store)
-			d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: "the store does not answer: " + f.Text, Do: cmp.Or(f.Advice, f.Hint)})
+			d.failed("reachable", "the store does not answer", exit.OfStore(err, d.out.Store))
 			return false
 		}
 		list = append(list, time.Since(began))
@@ -67,8 +65,7 @@ func (d *doctor) grants(ctx context.Context) {
 	state, err := d.store.State(ctx)
 	switch {
 	case err != nil:
-		f := exit.As(err)
-		d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem, Text: "the store does not say whether it grants leases: " + f.Text, Do: cmp.Or(f.Advice, f.Hint)})
+		d.failed("quarantine", "the store does not say whether it grants leases", exit.As(err))
 		return
 	case state == nil:
 		d.probe(ctx, 0)
@@ -84,7 +81,8 @@ func (d *doctor) grants(ctx context.Context) {
 	} else {
 		d.tell(limitFinding(state, longest, d.trip))
 	}
-	if state.Closed == "" {
+	shut := state.Shut()
+	if shut == "" {
 		d.tell(driver.Finding{Check: "quarantine", Text: "the store is not in quarantine"})
 		switch {
 		case refused: // the store would refuse a probe too, for the reason given above
@@ -96,7 +94,7 @@ func (d *doctor) grants(ctx context.Context) {
 		return
 	}
 	d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem,
-		Text: fmt.Sprintf("the store grants nothing for %s, until %s: %s", state.Closed, state.Until.Local().Format(time.TimeOnly), state.Why),
+		Text: "the store " + shut,
 		Do:   "wait; or, if nobody can hold a lock, see: pawl bless --help"})
 }
 
@@ -132,8 +130,7 @@ func (d *doctor) probe(ctx context.Context, longest time.Duration) {
 	case errors.Is(err, pawl.ErrDenied), errors.Is(err, fs.ErrPermission):
 		d.tell(driver.Finding{Check: "grant", Text: "this user may not take a lock, so none was tried"})
 	default:
-		f := exit.OfStore(err, d.out.Store)
-		d.tell(driver.Finding{Check: "grant", Level: driver.Problem, Text: "the store grants nothing: " + f.Text, Do: cmp.Or(f.Advice, f.Hint)})
+		d.failed("grant", "the store grants nothing", exit.OfStore(err, d.out.Store))
 	}
 }
 
@@ -146,8 +143,7 @@ func (d *doctor) locks(ctx context.Context) {
 	defer cancel()
 	infos, err := d.store.List(ctx, "")
 	if err != nil {
-		f := exit.OfStore(err, d.out.Store)
-		d.tell(driver.Finding{Check: "locks", Level: driver.Problem, Text: "not all locks can be listed: " + f.Text, Do: cmp.Or(f.Advice, f.Hint)})
+		d.failed("locks", "not all locks can be listed", exit.OfStore(err, d.out.Store))
 	}
 	for _, info := range infos {
 		if len(info.Holders) > 0 {
@@ -222,7 +218,7 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 			warn("held long", fmt.Sprintf("has been held for %s by %v", driver.Ago(h.Acquired), h.Holder), end)
 		}
 	}
-	if len(info.Holders) == 0 && len(info.Waiters) > 0 && (d.out.State == nil || d.out.State.Closed == "") {
+	if len(info.Holders) == 0 && len(info.Waiters) > 0 && d.out.State.Shut() == "" {
 		warn("queue", fmt.Sprintf("is free, but waiters remain: %d", len(info.Waiters)), "see who they are, and whether they live: "+d.store.Show(info.Name))
 	}
 	dead := 0

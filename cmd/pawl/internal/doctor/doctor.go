@@ -124,6 +124,11 @@ func (d *doctor) run(ctx context.Context) error {
 // tell adds a finding.
 func (d *doctor) tell(f driver.Finding) { d.tellOf("", f) }
 
+// failed adds the finding of a request that failed with f.
+func (d *doctor) failed(check, text string, f *exit.Failure) {
+	d.tell(driver.Finding{Check: check, Level: driver.Problem, Text: text + ": " + f.Text, Do: cmp.Or(f.Advice, f.Hint)})
+}
+
 func (d *doctor) tellOf(lock string, f driver.Finding) {
 	switch {
 	case f.Level == driver.Fine:

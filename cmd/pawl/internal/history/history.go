@@ -217,7 +217,7 @@ func (s *Span) endedBy(lease *Span) bool {
 
 // closed begins or ends the span of a quarantine, and returns the span if it changed.
 func (h *History) closed(s *Store, now time.Time) []*Span {
-	sp, shut := s.Shut, s.State != nil && s.State.Closed != ""
+	sp, shut := s.Shut, s.State.Shut() != ""
 	switch {
 	case shut && sp == nil:
 		sp = h.begin(Span{Store: s.Name, What: "quarantine", Why: s.State.Why, From: now.UnixMilli(), State: "closed"})

@@ -5,6 +5,7 @@
 package report
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -72,4 +73,12 @@ func StateOf(info *pawl.StoreInfo) *State {
 		out.Closed, out.Until = left.String(), time.Now().Add(left)
 	}
 	return out
+}
+
+// Shut says for how long the store grants nothing, and why. It returns "" if the store grants leases.
+func (s *State) Shut() string {
+	if s == nil || s.Closed == "" {
+		return ""
+	}
+	return fmt.Sprintf("grants nothing for %s, until %s: %s", s.Closed, s.Until.Local().Format(time.TimeOnly), s.Why)
 }

@@ -29,7 +29,7 @@ func (sh *shown) numbers(now time.Time) map[string]float64 {
 	if sh.err == "" && !sh.Asked.IsZero() {
 		n["up"] = 1
 	}
-	if sh.State != nil && sh.State.Closed != "" {
+	if sh.State.Shut() != "" {
 		n["quarantine_seconds"] = max(sh.State.Until.Sub(now).Seconds(), 0)
 	}
 	for _, l := range sh.Locks {

@@ -57,8 +57,7 @@ func (c *change) since() time.Time {
 // tell prints an event.
 func (w *watching) tell(c change) error {
 	if !w.JSON {
-		width, _ := display.SizeOf(w.Stdout)
-		_, err := fmt.Fprintln(w.Stdout, c.line(width))
+		_, err := fmt.Fprintln(w.Stdout, c.line(display.Columns(w.Stdout)))
 		return err
 	}
 	enc := json.NewEncoder(w.Stdout)
@@ -105,7 +104,7 @@ func (c *change) text(person string) string {
 	case "answers":
 		return fmt.Sprintf("%s answers again, after %s", c.Store, lasted)
 	case "closed":
-		return fmt.Sprintf("%s grants nothing for %s, until %s: %s", c.Store, c.State.Closed, c.State.Until.Local().Format(time.TimeOnly), c.State.Why)
+		return c.Store + " " + c.State.Shut()
 	case "open":
 		return fmt.Sprintf("%s grants leases again, after %s", c.Store, lasted)
 	case "waiting", "left":

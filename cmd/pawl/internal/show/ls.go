@@ -76,11 +76,8 @@ func list(a *cli.App, ctx context.Context, prefix, order string) error {
 		out.Locks = append(out.Locks, report.LockOf(info))
 	}
 	err = a.Print(out, func(w io.Writer) error {
-		if state != nil && state.Closed != "" {
-			fmt.Fprintln(a.Stderr, stores.Closed(state))
-		}
-		width, _ := display.SizeOf(w)
-		return printTable(w, width, infos)
+		tellClosed(a, state)
+		return printTable(w, display.Columns(w), infos)
 	})
 	return cmp.Or(err, failed) // the locks that could be read are printed first
 }

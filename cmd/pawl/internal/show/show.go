@@ -69,11 +69,16 @@ func show(a *cli.App, cmd *cobra.Command, name string) error {
 		return err
 	}
 	return a.Print(showJSON{report.Schema, s.URL.String(), report.LockOf(info), state}, func(w io.Writer) error {
-		if state != nil && state.Closed != "" {
-			fmt.Fprintln(a.Stderr, stores.Closed(state))
-		}
+		tellClosed(a, state)
 		return describe(w, info)
 	})
+}
+
+// tellClosed says on stderr that the store grants nothing, unless it grants leases.
+func tellClosed(a *cli.App, state *report.State) {
+	if closed := stores.Closed(state); closed != "" {
+		fmt.Fprintln(a.Stderr, "pawl: "+closed)
+	}
 }
 
 // showJSON is the output of show and wait with --json.

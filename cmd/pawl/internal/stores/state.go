@@ -39,9 +39,12 @@ func Limit(s *report.State) string {
 	return fmt.Sprintf("the longest --ttl is %s, set by %s", s.MaxTTL, s.SetBy)
 }
 
-// Closed returns a line that says why the store grants nothing, and until when.
+// Closed returns a text that says why the store grants nothing, and until when, or "" if it grants leases.
 func Closed(s *report.State) string {
-	return display.Printable(fmt.Sprintf("pawl: the store grants nothing for %s, until %s: %s; %s", s.Closed, s.Until.Local().Format(time.TimeOnly), s.Why, Limit(s)))
+	if s.Shut() == "" {
+		return ""
+	}
+	return display.Printable("the store " + s.Shut() + "; " + Limit(s))
 }
 
 // Refused reports whether a store whose longest TTL is longest refuses programs with this URL. If the

@@ -60,11 +60,11 @@ func (s *topStore) note(number string, now time.Time) topNote {
 			text += " since " + s.Asked.Local().Format(time.TimeOnly)
 		}
 		return topNote{display.Printable(name + " " + text + ": " + exit.Plain(s.failed)), wrong}
-	case s.State != nil && s.State.Closed != "" && s.State.Until.After(now):
+	case s.State.Shut() != "" && s.State.Until.After(now):
 		if number != "" {
 			number += ": "
 		}
-		return topNote{text: number + strings.TrimPrefix(stores.Closed(s.State), "pawl: "), level: doubtful}
+		return topNote{text: number + stores.Closed(s.State), level: doubtful}
 	}
 	return topNote{text: display.Printable(number)}
 }

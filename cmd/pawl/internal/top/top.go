@@ -84,7 +84,7 @@ func Command(a *cli.App) *cobra.Command {
 				t.stores = append(t.stores, st)
 			}
 			t.plain = t.plain || os.Getenv("NO_COLOR") != ""
-			if columns, _ := display.SizeOf(a.Stdout); columns == 0 {
+			if display.Columns(a.Stdout) == 0 {
 				return exit.Usage("stdout is not a terminal", "use pawl ls for a list, or pawl watch for events")
 			}
 			return t.live(cmd.Context())
