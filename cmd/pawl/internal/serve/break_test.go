@@ -50,8 +50,7 @@ func TestBreak(t *testing.T) {
 		{what: "no JSON", old: "{", want: 400},
 	} {
 		bubble(t, func(t *testing.T, s *Server, store *memlock.Store) {
-			s.may, s.open = !c.deny, false
-			s.token = New(nil, Options{Token: token}).token
+			s.Break, s.Token = !c.deny, token
 			lease, err := open(t, store).Acquire(t.Context(), "deploy")
 			if err != nil {
 				t.Fatal(err)

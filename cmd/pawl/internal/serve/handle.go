@@ -39,7 +39,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	switch name := r.URL.Path; {
 	case !s.known(r.Host):
 		refuse(w, http.StatusForbidden, "this name is not known here: start pawl serve with --host "+hostName(r.Host))
-	case name == "/api/break" && s.may:
+	case name == "/api/break" && s.Break:
 		s.withToken(w, r, (*Server).breakLease)
 	case r.Method != "GET" && r.Method != "HEAD":
 		w.Header().Set("Allow", "GET, HEAD")
@@ -170,6 +170,6 @@ func hostName(host string) string {
 // allowed reports whether a request with this Authorization header may see locks.
 func (s *Server) allowed(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
-	got := sha256.Sum256([]byte(token))
-	return s.open || strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], s.token[:]) == 1
+	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.Token))
+	return s.Token == "" || strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }

@@ -6,7 +6,6 @@ package serve
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
 	"net"
@@ -27,11 +26,8 @@ type Options struct {
 
 // A Server has the last answers of the stores, and a history since its start.
 type Server struct {
+	Options
 	hosts map[string]bool
-	token [sha256.Size]byte
-	open  bool // requests need no token
-	may   bool // users may break leases
-	cert  *tls.Certificate
 
 	mu       sync.Mutex
 	stores   []*shown
@@ -41,10 +37,7 @@ type Server struct {
 
 // New returns a Server that shows sources. Their names must differ.
 func New(sources []*history.Source, opts Options) *Server {
-	s := &Server{
-		hosts: map[string]bool{"localhost": true}, token: sha256.Sum256([]byte(opts.Token)), open: opts.Token == "", may: opts.Break, cert: opts.Certificate,
-		watchers: map[chan []byte]bool{}, history: history.New(history.Bytes),
-	}
+	s := &Server{Options: opts, hosts: map[string]bool{"localhost": true}, watchers: map[chan []byte]bool{}, history: history.New(history.Bytes)}
 	for _, h := range opts.Hosts {
 		s.hosts[hostName(h)] = true
 	}
@@ -64,7 +57,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	for i := range s.stores {
 		polls.Go(func() { s.poll(ctx, i) })
 	}
-	err := listen(ctx, l, s.cert, s.handle)
+	err := listen(ctx, l, s.Certificate, s.handle)
 	cancel()
 	ended := make(chan struct{})
 	go func() {
@@ -89,7 +82,7 @@ func (s *Server) poll(ctx context.Context, i int) {
 	sh := s.stores[i]
 	sh.source.Follow(ctx, func(l history.Look) { s.take(i, l) }, func(began time.Time) {
 		if !s.watched() {
-			if !s.may {
+			if !s.Break {
 				sh.source.Close() // an open client may cost the store work: Redis gets a ping a second
 			}
 			history.Pause(ctx, everyIdle-time.Since(began), sh.wake)

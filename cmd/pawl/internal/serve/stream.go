@@ -76,7 +76,7 @@ func (m message) encode() []byte {
 
 // all returns a message with everything that the server knows.
 func (s *Server) all() message {
-	m := message{All: true, Break: s.may, Now: time.Now().UnixMilli()}
+	m := message{All: true, Break: s.Break, Now: time.Now().UnixMilli()}
 	m.Spans = append(m.Spans, s.history.Ended()...)
 	for _, sh := range s.stores {
 		c := change{Store: sh.Name, storeReport: sh.report(), Deadlocks: sh.deadlocks(), Often: sh.Changing()}

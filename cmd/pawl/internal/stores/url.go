@@ -27,8 +27,10 @@ type URL struct {
 }
 
 // Parse parses the URL of a store. Its errors contain only parts of the text that
-// cannot be a password, such as the scheme: a password may be in an unexpected place.
+// cannot be a password, such as the scheme: a password may be in an unexpected place. Spaces around the URL do
+// not count: a line break may come from a file.
 func Parse(text string) (*URL, error) {
+	text = strings.TrimSpace(text)
 	scheme, _, ok := strings.Cut(text, ":")
 	if !ok || !isScheme(scheme) {
 		return nil, noScheme(text)
@@ -46,19 +48,16 @@ func Parse(text string) (*URL, error) {
 		return nil, exit.Fail(exit.Config, fmt.Sprintf("the URL of the %s store does not begin with %[1]s://", scheme), "write it as in "+example(scheme))
 	}
 	if err != nil {
-		return nil, cmp.Or(spaced(text), exit.Fail(exit.Config, fmt.Sprintf("the URL of the %s store cannot be parsed%s", scheme, wrongPort(text)),
-			"a port is 1 to 65535; use %xx for special characters in a password; see pawl --help"))
+		return nil, exit.Fail(exit.Config, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
+			"a port is 1 to 65535; use %xx for special characters in a password; see pawl --help")
 	}
 	return &URL{scheme, u}, nil
 }
 
 // noScheme returns the failure for a text that does not begin with a scheme.
 func noScheme(text string) error {
-	if f := spaced(text); f != nil {
-		return f
-	}
 	what := "the store"
-	if text == os.Getenv("PAWL_STORE") {
+	if text != "" && text == strings.TrimSpace(os.Getenv("PAWL_STORE")) {
 		what = "$PAWL_STORE"
 	}
 	if isHost(text) {
@@ -66,19 +65,6 @@ func noScheme(text string) error {
 	}
 	return exit.Fail(exit.Config, what+" is not a URL: it has no scheme",
 		didYouMean(text)+"use a URL such as file:///var/lib/pawl or redis://localhost:6379, or leave --store and $PAWL_STORE out")
-}
-
-// spaced returns the failure for a URL with spaces around it, or nil.
-func spaced(text string) *exit.Failure {
-	trimmed := strings.TrimSpace(text)
-	if trimmed == text || trimmed == "" {
-		return nil
-	}
-	u, err := Parse(trimmed)
-	if err != nil {
-		return nil
-	}
-	return exit.Fail(exit.Config, "there is a space or a line break before or after the URL of the store "+u.String(), "leave it out")
 }
 
 // unknownScheme returns the failure for a scheme that no store has.
@@ -113,18 +99,6 @@ func example(scheme string) string {
 
 // isHost reports whether s is certainly a host: localhost or an IP address. Any other word may be a password.
 func isHost(s string) bool { return s == "localhost" || net.ParseIP(s) != nil }
-
-// wrongPort returns a text with the wrong port of a URL, or "" if the port is valid or may be a password.
-func wrongPort(text string) string {
-	_, rest, _ := strings.Cut(text, "://")
-	authority, _, _ := strings.Cut(rest, "/")
-	authority, _, _ = strings.Cut(authority, "?")
-	host, port, ok := strings.Cut(authority, ":")
-	if _, err := strconv.ParseUint(port, 10, 16); !ok || err == nil && port != "0" || !isHost(host) || strings.Contains(rest, "@") {
-		return ""
-	}
-	return fmt.Sprintf(": %q is not a port", display.Shorten(port, 40))
-}
 
 // didYouMean proposes a URL if text is the path of a directory or the address of a server. It returns ""
 // for any other text, which may be a password.
