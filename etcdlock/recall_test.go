@@ -205,7 +205,6 @@ func TestKeepIdleWatchIsCut(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		link.Set(drivertest.HangsUp)
 		link.Set(drivertest.Healthy)
 		e.hears(t)
 		release(t, e)

@@ -180,12 +180,8 @@ func (l *Link) pass(dst, src net.Conn, d direction, w io.Writer) {
 				io.Copy(io.Discard, dst)
 			}
 		} else if n > 0 && !lost {
-			switch f := l.Fault(); {
-			case f == Delayed:
+			if l.Fault() == Delayed {
 				time.Sleep(linkDelay)
-			case f == HangsUp && d == down:
-				time.Sleep(linkHangUp)
-				return
 			}
 			if _, err := w.Write(buf[:n]); err != nil {
 				if !l.loses(1-d, src, dst) { // else src does not hear that dst has gone

@@ -97,7 +97,6 @@ func TestLink(t *testing.T) {
 		{Forgotten, "nothing", "one fresh", 1, 2},
 		{Delayed, "one old", "one fresh", 2, 0},
 		{Resets, "end", "end", 0, 0},
-		{HangsUp, "end", "end", 2, 0},
 	} {
 		t.Run(f.fault.String(), func(t *testing.T) {
 			t.Parallel()

@@ -18,22 +18,16 @@ const (
 	Delayed
 	// Resets: connections are reset, old and new.
 	Resets
-	// HangsUp: the next reply on a connection is lost, and 300 ms later the connection
-	// ends. By then the server has carried out the request.
-	HangsUp
 	// Forgotten: the present connections lose everything and do not end, as behind a
 	// firewall that has forgotten them. New ones work.
 	Forgotten
 )
 
 func (f Fault) String() string {
-	return [...]string{"healthy", "black hole", "replies lost", "delay", "reset", "hang-up", "forgotten"}[f]
+	return [...]string{"healthy", "black hole", "replies lost", "delay", "reset", "forgotten"}[f]
 }
 
-const (
-	linkDelay  = 200 * time.Millisecond
-	linkHangUp = 300 * time.Millisecond
-)
+const linkDelay = 200 * time.Millisecond
 
 // direction is that of what a link passes on.
 type direction int
