@@ -179,7 +179,7 @@ func (c *Client) leader(ctx context.Context, name string, latest Token) (leader 
 	}
 	shown := info.Token
 	if len(info.Holders) > 0 && info.Holders[0].Transaction == nil {
-		leader = heldOf(&info.Holders[0])
+		leader = *heldOf(&info.Holders[0])
 		shown = leader.Token
 	}
 	return leader, shown != 0 && shown < latest, nil

@@ -223,7 +223,7 @@ func infoOf(d *driver.Info) *Info {
 	}
 	info := &Info{Name: d.Name, Token: d.Token}
 	for i := range d.Holders {
-		info.Holders = append(info.Holders, heldOf(&d.Holders[i]))
+		info.Holders = append(info.Holders, *heldOf(&d.Holders[i]))
 	}
 	for _, w := range d.Waiters {
 		info.Waiters = append(info.Waiters, Waiter{Holder(w.Holder), w.Lease, w.Since, w.Why, w.Shared, w.Slots, holdsOf(w.Holds), w.Local})
@@ -231,8 +231,11 @@ func infoOf(d *driver.Info) *Info {
 	return info
 }
 
-func heldOf(d *driver.Held) Held {
-	return Held{Holder(d.Holder), d.Lease, d.Token, d.Why, d.Acquired, d.Renewed, d.Expires, d.Shared, d.Slots, d.Keeps, d.Idle, d.Orphan, (*Transaction)(d.Transaction)}
+func heldOf(d *driver.Held) *Held {
+	if d == nil {
+		return nil
+	}
+	return &Held{Holder(d.Holder), d.Lease, d.Token, d.Why, d.Acquired, d.Renewed, d.Expires, d.Shared, d.Slots, d.Keeps, d.Idle, d.Orphan, (*Transaction)(d.Transaction)}
 }
 
 func holdsOf(holds []driver.Hold) (all []Hold) {

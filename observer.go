@@ -179,15 +179,6 @@ func event(name string, a client.Asked) Event {
 	return Event{Name: name, Context: a.Context, Shared: a.Kind == line.Shared, Slots: max(0, int(a.Kind)), Tried: !a.Waits}
 }
 
-func behind(a client.Asked) *Held {
-	d := a.Behind.Held()
-	if d == nil {
-		return nil
-	}
-	h := heldOf(d)
-	return &h
-}
-
 func (r *reporter) waiting(name string, set settings) {
 	if r.Waiting != nil {
 		r.tell(r.Waiting, event(name, set.Asked), "")
@@ -199,7 +190,7 @@ func (r *reporter) Acquired(l *client.Lease, waited time.Duration) {
 		return // fast, for hand-overs
 	}
 	e := eventOf(l)
-	e.Waited, e.Idle, e.Behind = waited, l.Reused(), behind(l.Asked())
+	e.Waited, e.Idle, e.Behind = waited, l.Reused(), heldOf(l.Asked().Behind.Held())
 	r.tell(r.Observer.Acquired, e, "")
 }
 
@@ -208,7 +199,7 @@ func (r *reporter) waited(name string, set settings, err error) {
 		return
 	}
 	e := event(name, set.Asked)
-	e.Waited, e.Err, e.Behind = driver.Now().Sub(set.Began), err, behind(set.Asked)
+	e.Waited, e.Err, e.Behind = driver.Now().Sub(set.Began), err, heldOf(set.Behind.Held())
 	r.tell(r.Waited, e, "")
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package client has the leases of a client of package pawl: the line of its own waiters, hand-over from one to the
-// next, renewals, loss, parked leases and Close. Package trust decides until when a lease is trusted, and package line
-// which waiter is next; this package carries that out. Package participant talks to the store.
+// next, renewals, loss, contexts, parked leases, deadlocks and Close. Package trust decides until when a lease is
+// trusted, and package line which waiter is next; this package carries that out. Package participant talks to the store.
 //
-// Package pawl adds what users see: it checks names and options, and has the contexts, errors and observers.
+// Package pawl adds what users see: it checks names and options, and has the types of errors and the observers.
 package client
 
 import (
