@@ -64,32 +64,19 @@ func TestCloseWaitsForReleasesUnderWay(t *testing.T) {
 	})
 }
 
-// looked is a store that is slow to say who holds a name.
-type looked struct {
-	*closable
-	t *testing.T
-}
-
-func (d looked) Caps() driver.Caps {
-	c := d.closable.Caps()
-	c.Shows = true
-	return c
-}
-
-func (d looked) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	time.Sleep(time.Second)
-	if d.closed.Load() {
-		d.t.Error("the driver was closed while it was asked")
-	}
-	return d.closable.Inspect(ctx, name)
-}
-
 // After a slow grant the client asks who holds the name, to measure how fast the store answers.
 func TestCloseWaitsForTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
 		set(d, &d.try, late(4*time.Second))
-		c, err := pawl.New(looked{&closable{tapped: d}, t}, &pawl.Options{TTL: 12 * time.Second})
+		closing := &closable{tapped: d}
+		c, err := pawl.New(showOf(closing, func(ctx context.Context, name string) (*driver.Info, error) {
+			time.Sleep(time.Second)
+			if closing.closed.Load() {
+				t.Error("the driver was closed while it was asked")
+			}
+			return d.Inspect(ctx, name)
+		}), &pawl.Options{TTL: 12 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func answerLost(_ context.Context, ask func() (driver.Answer, error)) (driver.An
 	return ans, errors.Join(driver.ErrUncertain, err)
 }
 
-// showing is a participant of a memlock store whose Inspect goes through a hook. A nil hook lets it through.
+// showing is a store whose Inspect goes through a hook. A nil hook lets it through.
 type showing struct {
 	driver.Store
 	inspect atomic.Pointer[inspect]
@@ -114,10 +114,18 @@ type showing struct {
 
 type inspect func(ctx context.Context, name string) (*driver.Info, error)
 
-func show(s *memlock.Store, f inspect) *showing {
-	d := &showing{Store: s.Participant()}
+func show(s *memlock.Store, f inspect) *showing { return showOf(s.Participant(), f) }
+
+func showOf(s driver.Store, f inspect) *showing {
+	d := &showing{Store: s}
 	d.set(f)
 	return d
+}
+
+func (d *showing) Caps() driver.Caps {
+	c := d.Store.Caps()
+	c.Shows = true
+	return c
 }
 
 func (d *showing) Inspect(ctx context.Context, name string) (*driver.Info, error) {

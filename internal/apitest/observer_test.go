@@ -137,30 +137,6 @@ func TestNoLogger(t *testing.T) {
 	}
 }
 
-// slowStore is a store whose answers to grants and reads come late.
-type slowStore struct {
-	*tapped
-	late  time.Duration
-	reads *atomic.Int64
-}
-
-func (d slowStore) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
-	defer time.Sleep(d.late)
-	return d.tapped.Ask(ctx, req)
-}
-
-func (d slowStore) Caps() driver.Caps {
-	c := d.tapped.Caps()
-	c.Shows = true
-	return c
-}
-
-func (d slowStore) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	d.reads.Add(1)
-	time.Sleep(d.late)
-	return d.tapped.Inspect(ctx, name)
-}
-
 // A TTL of less than six answers of the store is logged once, from the first grant on, if need be to
 // the default log.
 func TestSlowStoreIsLogged(t *testing.T) {
@@ -179,7 +155,13 @@ func TestSlowStoreIsLogged(t *testing.T) {
 			if c.observed {
 				opts.Observer.Renewed = func(pawl.Event) {}
 			}
-			client := open(t, slowStore{tap(new(memlock.Store)), c.late, &reads}, opts)
+			d := tap(new(memlock.Store))
+			set(d, &d.try, late(c.late))
+			client := open(t, showOf(d, func(ctx context.Context, name string) (*driver.Info, error) {
+				reads.Add(1)
+				time.Sleep(c.late)
+				return d.Inspect(ctx, name)
+			}), opts)
 			for _, name := range []string{"a", "b"} {
 				release(t, acquire(t, client, name, pawl.NoRenew()))
 				time.Sleep(c.late)
