@@ -131,12 +131,12 @@ var (
 )
 
 func (s *store) acquire(ctx context.Context, q *asking) (reply, error) {
-	return s.bound(ctx, s.sql.acquire, q.Name, q.Lease, s.id, num(int64(kindOf(q.Shared, q.Slots))), q.record,
+	return s.bound(ctx, "acquire", q.Name, q.Lease, s.id, num(int64(kindOf(q.Shared, q.Slots))), q.record,
 		num(q.TTL.Microseconds()), claimMicros, q.wait, num(pollGone.Microseconds()), num(q.handle.place))
 }
 
 func (s *store) downgrade(ctx context.Context, q *asking) (reply, error) {
-	return s.bound(ctx, s.sql.downgrade, q.Name, q.Instead, q.Lease, s.id, q.record, num(q.TTL.Microseconds()), claimMicros)
+	return s.bound(ctx, "downgrade", q.Name, q.Instead, q.Lease, s.id, q.record, num(q.TTL.Microseconds()), claimMicros)
 }
 
 // ending is the end of a lease.
@@ -157,7 +157,7 @@ func (s *store) End(ctx context.Context, l driver.Ref, how driver.End) (found bo
 }
 
 func (s *store) release(ctx context.Context, q ending) (reply, error) {
-	return s.call(ctx, s.sql.release, q.Name, q.Lease, claimMicros, boolean(q.how.Unsure), boolean(q.how.Doubt))
+	return s.call(ctx, "release", q.Name, q.Lease, claimMicros, boolean(q.how.Unsure), boolean(q.how.Doubt))
 }
 
 // kindOf returns the kind of a lease as the schema encodes it.

@@ -36,7 +36,7 @@ func (s *store) inBatches() {
 // acquireAll asks for several free names.
 func (s *store) acquireAll(ctx context.Context, all []*asking) []storekit.Reply[reply] {
 	lease := func(q *asking) string { return q.Lease }
-	rows, sent, err := s.boundRows(ctx, requestTimeout, s.sql.acquireMany, s.id,
+	rows, sent, err := s.boundRows(ctx, requestTimeout, "acquire_many", s.id,
 		array(all, func(q *asking) string { return q.Name }), array(all, lease),
 		array(all, func(q *asking) string { return q.record }),
 		array(all, func(q *asking) string { return num(q.TTL.Microseconds()) }))
@@ -46,7 +46,7 @@ func (s *store) acquireAll(ctx context.Context, all []*asking) []storekit.Reply[
 // releaseAll ends leases without waiters.
 func (s *store) releaseAll(ctx context.Context, all []ending) []storekit.Reply[reply] {
 	lease := func(q ending) string { return q.Lease }
-	rows, sent, err := s.exec(ctx, requestTimeout, s.sql.releaseMany, array(all, func(q ending) string { return q.Name }), array(all, lease))
+	rows, sent, err := s.exec(ctx, requestTimeout, "release_many", array(all, func(q ending) string { return q.Name }), array(all, lease))
 	return replies(all, lease, rows, sent, err)
 }
 
@@ -54,7 +54,7 @@ func (s *store) releaseAll(ctx context.Context, all []ending) []storekit.Reply[r
 func (s *store) renewAll(ctx context.Context, all []renewing) []storekit.Reply[reply] {
 	lease := func(q renewing) string { return q.Lease }
 	longest := slices.MaxFunc(all, func(q, r renewing) int { return cmp.Compare(q.ttl, r.ttl) })
-	rows, sent, err := s.boundRows(ctx, s.answerTime(longest.ttl), s.sql.renewAll,
+	rows, sent, err := s.boundRows(ctx, s.answerTime(longest.ttl), "renew_all",
 		array(all, func(q renewing) string { return q.Name }), array(all, lease),
 		array(all, func(q renewing) string { return num(int64(kindOf(q.Shared, q.Slots))) }),
 		array(all, func(q renewing) string { return num(q.ttl.Microseconds()) }))

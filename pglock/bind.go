@@ -56,7 +56,7 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 	if s.boundAt > asked {
 		return nil
 	}
-	a, err := s.call(ctx, s.sql.bind, string(s.mode), num(s.limit.own.Microseconds()), s.limit.who)
+	a, err := s.call(ctx, "bind", string(s.mode), num(s.limit.own.Microseconds()), s.limit.who)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // Examine implements driver.Store. It needs no rights beyond those that locks need.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	before := time.Now()
-	a, err := s.call(ctx, s.sql.examine)
+	a, err := s.call(ctx, "examine")
 	after := time.Now()
 	if err != nil {
 		return []driver.Finding{s.finding("server", driver.Problem, "it does not say how it is: "+err.Error(), "check that it runs, and the network on the way")}

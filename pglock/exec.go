@@ -20,10 +20,11 @@ type reply struct {
 	sent driver.Instant
 }
 
-// exec sends one statement, and waits at most limit for the answer. If the server has rolled the statement back
+// exec calls a function of the schema, and waits at most limit for the answer. If the server has rolled the call back
 // because of another transaction, exec repeats it. sent is an instant before the sending.
-func (s *store) exec(ctx context.Context, limit time.Duration, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
+func (s *store) exec(ctx context.Context, limit time.Duration, function string, args ...string) (rows [][][]byte, sent driver.Instant, err error) {
 	const most = 10
+	sql := s.statement(function, len(args))
 	for i := range most {
 		rows, sent, err = s.once(ctx, limit, sql, args)
 		var f *failure
@@ -41,18 +42,12 @@ func (s *store) exec(ctx context.Context, limit time.Duration, sql string, args 
 // once runs ask in a goroutine, so that a caller can leave when its context ends. The connection stays open for
 // the answer, because a new one costs more. If the statement has not been sent when the caller leaves, it is never
 // sent.
-func (s *store) once(ctx context.Context, limit time.Duration, sql string, args []any) (rows [][][]byte, sent driver.Instant, err error) {
+func (s *store) once(ctx context.Context, limit time.Duration, sql string, args []string) (rows [][][]byte, sent driver.Instant, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, &driver.Failure{Err: err}
 	}
-	texts := make([]*string, len(args))
-	for i, a := range args {
-		if t, ok := a.(string); ok {
-			texts[i] = &t
-		}
-	}
 	qctx, cancel := context.WithTimeout(s.ctx, s.pool.timeout+limit)
-	q := &question{sql: sql, args: texts, limit: limit, done: make(chan struct{})}
+	q := &question{sql: sql, args: args, limit: limit, done: make(chan struct{})}
 	go func() {
 		defer close(q.done)
 		defer cancel()
@@ -76,7 +71,7 @@ func (p *pool) grace() time.Duration {
 // question is a statement and its answer.
 type question struct {
 	sql     string
-	args    []*string
+	args    []string
 	limit   time.Duration
 	settled atomic.Bool // the statement may be sent, or its caller has left: whichever was first
 	done    chan struct{}
@@ -134,15 +129,15 @@ func (s *store) ended(err error) error {
 }
 
 // call runs exec for a function that returns one row.
-func (s *store) call(ctx context.Context, sql string, args ...any) (reply, error) {
-	rows, sent, err := s.exec(ctx, requestTimeout, sql, args...)
+func (s *store) call(ctx context.Context, function string, args ...string) (reply, error) {
+	rows, sent, err := s.exec(ctx, requestTimeout, function, args...)
 	return s.one(rows, sent, err)
 }
 
 // bound calls a function that grants or renews and returns one row. The first argument of the function is the
 // timeline. If the server is in a different run, bound binds the store to that run and calls the function again.
-func (s *store) bound(ctx context.Context, sql string, args ...any) (reply, error) {
-	rows, sent, err := s.boundRows(ctx, requestTimeout, sql, args...)
+func (s *store) bound(ctx context.Context, function string, args ...string) (reply, error) {
+	rows, sent, err := s.boundRows(ctx, requestTimeout, function, args...)
 	return s.one(rows, sent, err)
 }
 
@@ -158,12 +153,12 @@ func (s *store) one(rows [][][]byte, sent driver.Instant, err error) (reply, err
 }
 
 // boundRows does what bound does, for a function that returns one row or more.
-func (s *store) boundRows(ctx context.Context, limit time.Duration, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
+func (s *store) boundRows(ctx context.Context, limit time.Duration, function string, args ...string) (rows [][][]byte, sent driver.Instant, err error) {
 	const most = 3
-	all := append([]any{""}, args...)
+	all := append([]string{""}, args...)
 	for range most {
 		all[0] = num(int64(s.now().timeline))
-		rows, sent, err = s.exec(ctx, limit, sql, all...)
+		rows, sent, err = s.exec(ctx, limit, function, all...)
 		if err != nil || len(rows) == 0 {
 			return rows, sent, err
 		}

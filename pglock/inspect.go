@@ -64,7 +64,7 @@ func readHolders(b []byte) (holders []driver.Held) {
 
 // Inspect implements driver.Store.
 func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	infos, err := s.look(ctx, name, nil)
+	infos, err := s.look(ctx, name, "")
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 
 // List implements driver.Store.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	infos, err := s.look(ctx, nil, prefix)
+	infos, err := s.look(ctx, "", prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +89,9 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	return some, nil
 }
 
-// look returns the state of names. Either name or prefix is a string, and the other is nil.
-func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, error) {
-	rows, _, err := s.exec(ctx, requestTimeout, s.sql.look, name, prefix)
+// look returns the state of a name, or if name is empty, of the names that begin with prefix.
+func (s *store) look(ctx context.Context, name, prefix string) ([]*driver.Info, error) {
+	rows, _, err := s.exec(ctx, requestTimeout, "look", name, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, err
 
 // Break implements driver.Store.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	a, err := s.call(ctx, s.sql.brk, name, lease, claimMicros, storekit.Record{Holder: *cmp.Or(by, &driver.Holder{}), Why: why}.String())
+	a, err := s.call(ctx, "break", name, lease, claimMicros, storekit.Record{Holder: *cmp.Or(by, &driver.Holder{}), Why: why}.String())
 	if err != nil || integer(a.row[0]) == 1 {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 
 // Describe implements driver.Store.
 func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
-	a, err := s.bound(ctx, s.sql.describe)
+	a, err := s.bound(ctx, "describe")
 	if err != nil {
 		return nil, err
 	}

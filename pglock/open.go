@@ -118,7 +118,6 @@ func newStore(ctx context.Context, where *address) (*store, error) {
 		limit:    newLimit(opts.MaxTTL, driver.Holder(opts.Holder)),
 		listener: listener{config: where.listen, ready: make(chan struct{})},
 	}
-	s.sql = newStatements(s.schema)
 	s.inBatches()
 	switch {
 	case s.limit.own < driver.MinTTL || opts.ConnectTimeout < 0 || opts.MaxConns < 0:
@@ -193,7 +192,7 @@ func change(ctx context.Context, op, url string, opts *Options, bless bool) erro
 	if s.limit.explicit {
 		ttl = s.limit.own.Microseconds()
 	}
-	if _, err := s.call(ctx, s.sql.change, num(ttl), s.limit.who, boolean(bless)); err != nil {
+	if _, err := s.call(ctx, "change", num(ttl), s.limit.who, boolean(bless)); err != nil {
 		return &pawl.Error{Op: op, Err: fmt.Errorf("pglock: %w", participant.Worded(driver.Failure{Err: err, Maybe: driver.FailureOf(err).Maybe}))}
 	}
 	return nil

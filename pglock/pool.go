@@ -68,7 +68,9 @@ func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.Noti
 		}
 	}
 	config = config.Copy()
-	config.ConnectTimeout = min(cmp.Or(config.ConnectTimeout, p.timeout), p.timeout/hosts(config))
+	// Each host gets its share of the time. So if the machine of a primary is gone, the client still reaches the next
+	// host.
+	config.ConnectTimeout = min(cmp.Or(config.ConnectTimeout, p.timeout), p.timeout/time.Duration(len(hosts(config))))
 	config.OnNotification = hear
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		// The wait for the replica was cancelled. The server has committed without it.
@@ -88,20 +90,6 @@ func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.Noti
 	pc, err := pgconn.ConnectConfig(ctx, config)
 	c.PgConn = pc
 	return c, err
-}
-
-// hosts returns the number of hosts in the URL. Each host gets its share of the time. So if the machine of a
-// primary is gone, the client still reaches the next host.
-func hosts(config *pgconn.Config) time.Duration {
-	type address struct {
-		host string
-		port uint16
-	}
-	all := map[address]bool{{config.Host, config.Port}: true}
-	for _, f := range config.Fallbacks { // a host may appear twice: with and without TLS
-		all[address{f.Host, f.Port}] = true
-	}
-	return time.Duration(len(all))
 }
 
 // look refuses a replica, and a server that was replaced, so that the next host is tried. It also finds out
@@ -267,25 +255,21 @@ func (c *conn) end() {
 
 // exec sends one statement and returns its rows. sent is an instant before the sending. exec prepares statements,
 // except through a pooler.
-func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][]byte, sent driver.Instant, err error) {
+func (c *conn) exec(ctx context.Context, sql string, args []string) (rows [][][]byte, sent driver.Instant, err error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
-		if a != nil {
-			values[i] = []byte(*a)
-		}
+		values[i] = []byte(a)
 	}
 	c.unconfirmed = ""
 	sent = driver.Now()
 	var res *pgconn.Result
-	switch {
+	switch prepared := c.known[sql]; {
 	case c.pooled:
 		res = c.ExecParams(ctx, sql, values, nil, nil, nil).Read()
+	case prepared != nil:
+		res = c.ExecStatement(ctx, prepared, values, nil, nil).Read() // unlike ExecPrepared, does not ask for the columns again
 	default:
-		if prepared := c.known[sql]; prepared != nil {
-			res = c.ExecStatement(ctx, prepared, values, nil, nil).Read() // unlike ExecPrepared, does not ask for the columns again
-		} else {
-			res = c.first(ctx, sql, values)
-		}
+		res = c.first(ctx, sql, values)
 	}
 	if res.Err == nil && c.unconfirmed != "" {
 		return nil, sent, errors.New(c.unconfirmed)

@@ -5,6 +5,7 @@ package pglock
 import (
 	_ "embed"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -35,29 +36,15 @@ func inSchema(sql, name string) string {
 // quote turns a name into an identifier.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// statements are the calls of the functions of one schema.
-type statements struct {
-	acquire, acquireMany, releaseMany, renew, renewAll, release, downgrade, brk, look, bind, change, tidy, guard, describe, examine string
-}
-
-func newStatements(schema string) statements {
-	call := func(s string) string { return "SELECT * FROM " + quote(schema) + "." + s }
-	one := func(s string) string { return "SELECT " + quote(schema) + "." + s } // for one column; costs the server less
-	return statements{
-		acquire:     call("acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
-		acquireMany: call("acquire_many($1, $2, $3, $4, $5, $6)"),
-		releaseMany: call("release_many($1, $2)"),
-		renew:       call("renew($1, $2, $3, $4, $5)"),
-		renewAll:    call("renew_all($1, $2, $3, $4, $5)"),
-		release:     one("release($1, $2, $3, $4, $5)"),
-		downgrade:   call("downgrade($1, $2, $3, $4, $5, $6, $7, $8)"),
-		brk:         call("break($1, $2, $3, $4)"),
-		look:        call("look($1, $2)"),
-		bind:        call("bind($1, $2, $3)"),
-		change:      call("change($1, $2, $3)"),
-		tidy:        call("tidy($1, $2, $3)"),
-		guard:       "SELECT " + quote(schema) + ".guard($1, $2, $3)",
-		describe:    call("describe($1)"),
-		examine:     call("examine()"),
+// statement returns the call of a function of the schema with n arguments.
+func (s *store) statement(function string, n int) string {
+	columns := "* FROM "
+	if function == "release" { // it has one column; this costs the server less
+		columns = ""
 	}
+	args := make([]string, n)
+	for i := range args {
+		args[i] = "$" + strconv.Itoa(i+1)
+	}
+	return "SELECT " + columns + quote(s.schema) + "." + function + "(" + strings.Join(args, ", ") + ")"
 }

@@ -16,7 +16,6 @@ type store struct {
 	id       string // identifies this client; part of the name of its channel
 	where    string // hosts and database, for error texts
 	schema   string
-	sql      statements
 	mode     Mode
 	limit    *limit
 	pool     *pool

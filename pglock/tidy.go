@@ -29,7 +29,7 @@ func (s *store) tidy() {
 // tidyOnce goes through all names.
 func (s *store) tidyOnce(ctx context.Context, keep time.Duration) error {
 	for after := ""; ; {
-		a, err := s.call(ctx, s.sql.tidy, after, num(keep.Microseconds()), num(tidyRows))
+		a, err := s.call(ctx, "tidy", after, num(keep.Microseconds()), num(tidyRows))
 		if err != nil || a.row[0] == nil {
 			return err
 		}

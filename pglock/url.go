@@ -154,18 +154,21 @@ func name(conf *pgconn.Config) {
 }
 
 // shown returns the hosts and the database, for error texts.
-func shown(conf *pgconn.Config) string {
-	at := func(host string, port uint16) string {
-		if strings.HasPrefix(host, "/") {
-			return host
+func shown(conf *pgconn.Config) string { return strings.Join(hosts(conf), ", ") + "/" + conf.Database }
+
+// hosts returns the addresses in a configuration. A host may be in it twice: with and without TLS.
+func hosts(conf *pgconn.Config) (all []string) {
+	add := func(host string, port uint16) {
+		if !strings.HasPrefix(host, "/") {
+			host = net.JoinHostPort(host, strconv.Itoa(int(port)))
 		}
-		return net.JoinHostPort(host, strconv.Itoa(int(port)))
+		if !slices.Contains(all, host) {
+			all = append(all, host)
+		}
 	}
-	hosts := []string{at(conf.Host, conf.Port)}
+	add(conf.Host, conf.Port)
 	for _, f := range conf.Fallbacks {
-		if next := at(f.Host, f.Port); next != hosts[len(hosts)-1] { // else it is the same host without TLS
-			hosts = append(hosts, next)
-		}
+		add(f.Host, f.Port)
 	}
-	return strings.Join(hosts, ", ") + "/" + conf.Database
+	return all
 }

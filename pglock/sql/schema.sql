@@ -809,8 +809,8 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(pawl.mark(p_lease));
 END $$;
 
--- look returns names as JSON, one in a row: p_name alone, or the names that begin with p_prefix and have a holder
--- or a waiter. The leases are as in pawl.holders. look reads guards once, and only if a lease has expired. Only
+-- look returns names as JSON, one in a row: p_name alone, or if it is empty, the names that begin with p_prefix and
+-- have a holder or a waiter. The leases are as in pawl.holders. look reads guards once, and only if a lease has expired. Only
 -- one half of the UNION in l runs. The planner counts the cost of both, and with jit would compile the query on
 -- each call.
 CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (info json) LANGUAGE sql STABLE
@@ -825,8 +825,8 @@ SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     'waiters', (SELECT coalesce(json_agg(json_build_object('lease', w.lease, 'since', w.since, 'record', w.record, 'kind', w.kind) ORDER BY w.place), '[]')
         FROM pawl.waiter w WHERE w.name = l.name))
   FROM (SELECT pawl.us() AS at) t, LATERAL (
-    SELECT * FROM pawl.lock WHERE p_name IS NOT NULL AND name = p_name
-    UNION ALL SELECT * FROM pawl.lock k WHERE p_name IS NULL AND starts_with(k.name, p_prefix)
+    SELECT * FROM pawl.lock WHERE name = p_name
+    UNION ALL SELECT * FROM pawl.lock k WHERE p_name = '' AND starts_with(k.name, p_prefix)
       AND (k.lease IS NOT NULL AND (k.until > t.at OR pawl.mark(k.lease) IN (SELECT g.mark FROM guards g)) OR k.sharers > 0 OR k.waiters > 0)) l
   ORDER BY l.name
 $$;
