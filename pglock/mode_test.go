@@ -140,12 +140,16 @@ func TestFsyncOff(t *testing.T) {
 	t.Parallel()
 	for _, during := range []bool{false, true} {
 		p := servers.StartPostgres(t)
-		if !during {
+		crash := func(args ...string) {
+			t.Helper()
 			p.Kill()
-			p.Args = []string{"-c", "fsync=off"}
+			p.Args = args
 			if err := p.Start(); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if !during {
+			crash("-c", "fsync=off")
 		}
 		d := open(t, p.URL("pawl"), &Options{MaxTTL: testMaxTTL})
 		if during {
@@ -163,11 +167,7 @@ func TestFsyncOff(t *testing.T) {
 			}
 		}
 		for i, want := range []bool{true, false} {
-			p.Kill()
-			p.Args = nil
-			if err := p.Start(); err != nil {
-				t.Fatal(err)
-			}
+			crash()
 			if left := closed(t, d); isClosed(left) != want {
 				t.Errorf("fsync was off, later: %v; crash %d: closed for %v", during, i+1, left)
 			}
@@ -179,11 +179,7 @@ func TestFsyncOff(t *testing.T) {
 			continue
 		}
 		// As if an orderly restart without fsync had noted that, and a crash had lost the note.
-		p.Kill()
-		p.Args = []string{"-c", "fsync=off"}
-		if err := p.Start(); err != nil {
-			t.Fatal(err)
-		}
+		crash("-c", "fsync=off")
 		if left := closed(t, d); !isClosed(left) {
 			t.Errorf("after a crash with fsync off: closed for %v; want MaxTTL", left)
 		}
