@@ -61,23 +61,6 @@ func TestNoExtensionAfterTheEnd(t *testing.T) {
 	})
 }
 
-// TestHeal: nodes that have lost the lock get it back, and so the lease outlives
-// each node's restart.
-func TestHeal(t *testing.T) {
-	withLease(t, 3, func(t *testing.T, all []*master, g *grant) {
-		for _, m := range all {
-			m.restart(false)
-			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
-				t.Fatalf("Renew after a restart of %s = %v", m.addr, err)
-			}
-			time.Sleep(time.Millisecond)
-			if l := m.lockOf(name); l.Lease != g.lease || l.Token != g.token || m.stateOf(name).Floor != g.token {
-				t.Errorf("%s has %+v; want the lock with token %d", m.addr, l, g.token)
-			}
-		}
-	})
-}
-
 // TestSinceOfAHealedLease: a node that got the lock back says since when it has that, and
 // the lease is older.
 func TestSinceOfAHealedLease(t *testing.T) {
@@ -148,24 +131,6 @@ func TestBrokenLeaseIsNotHealed(t *testing.T) {
 		all[2].set(nil)
 		time.Sleep(3 * time.Second)
 		free(t, all, "") // that node has heard of it now
-	})
-}
-
-// TestRelease: on all nodes, without waiting for a minority.
-func TestRelease(t *testing.T) {
-	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
-		g := try(t, d)
-		all[0].set(always(fault{lost: true}))
-		all[1].set(always(fault{before: 30 * time.Millisecond}))
-		began := driver.Now()
-		release(t, g)
-		elapsed(t, began, 0)
-		all[0].set(nil)
-		time.Sleep(3 * time.Second)
-		free(t, all, "")
-		if err := g.Release(t.Context()); err != nil {
-			t.Errorf("second Release = %v", err)
-		}
 	})
 }
 

@@ -4,7 +4,6 @@ package redlock
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,31 +46,6 @@ func TestRefusals(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestOpenNeedsAQuorum(t *testing.T) {
-	for down := range 4 {
-		t.Run(fmt.Sprint(down, " of 3 are down"), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				all := masters(3)
-				setAll(all[:down], always(fault{refused: true}))
-				d, err := newStore(t.Context(), nodes(all), nil)
-				if d != nil {
-					defer d.Close()
-				}
-				if (err == nil) != (down <= 1) || err != nil && !errors.Is(err, driver.ErrUnavailable) {
-					t.Errorf("newStore = %v", err)
-				}
-			})
-		})
-	}
-}
-
-func TestAllowSingle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := start(t, masters(1), &Options{AllowSingle: true})
-		release(t, try(t, d))
-	})
 }
 
 func TestLargerQuorum(t *testing.T) {

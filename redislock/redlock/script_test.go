@@ -171,27 +171,6 @@ func seen(s nodewire.State) string {
 	return fmt.Sprint(locks, " ", s.Floor, " ", s.Writer, " ", s.Wishes, " ", s.Wished.Round(time.Minute), " ", s.Ahead)
 }
 
-// TestEqualTokens: a server stores no token for a second lease, whether the lock is free or not.
-func TestEqualTokens(t *testing.T) {
-	t.Parallel()
-	node, _ := single(t, patient())
-	propose := func(lease string) nodewire.Vote {
-		t.Helper()
-		v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: lease, Token: 7, TTL: time.Minute, Record: "{}"})
-		if err != nil || !v.Has {
-			t.Fatalf("Propose = %+v, %v", v, err)
-		}
-		return v
-	}
-	propose("one")
-	if _, _, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "one", Held: true}); err != nil {
-		t.Fatal(err)
-	}
-	if v := propose("two"); v.Stored {
-		t.Error("token 7 is stored for two leases")
-	}
-}
-
 // TestTokenBeyond: a server refuses a token that is no whole number for it, whether the lock is
 // free or not, and keeps nothing of it.
 func TestTokenBeyond(t *testing.T) {
@@ -232,22 +211,6 @@ func TestFloorBehindAFailedAttempt(t *testing.T) {
 	}
 	if !ask(nodewire.Heal, "holder", 4, true) {
 		t.Error("a holder was not healed, for the sake of an attempt that failed")
-	}
-}
-
-// TestWishesEndWithTheWriter: the end of an exclusive lease that was held ends all wishes.
-func TestWishesEndWithTheWriter(t *testing.T) {
-	t.Parallel()
-	node, server := single(t, patient())
-	if v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "writer", Token: 3, TTL: time.Minute}); err != nil || !v.Has {
-		t.Fatalf("Propose = %+v, %v", v, err)
-	}
-	server.do("zadd", "pawl:redlock:{"+name+"}"+wishesSuffix, "9e15", "another")
-	if _, _, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "writer", Held: true}); err != nil {
-		t.Fatal(err)
-	}
-	if v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "reader", Shared: true, Token: 4, TTL: time.Minute}); err != nil || !v.Has {
-		t.Errorf("Propose of a reader = %+v, %v; want that the wish has ended", v, err)
 	}
 }
 

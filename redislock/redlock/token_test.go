@@ -14,18 +14,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func TestTokenOfOneRound(t *testing.T) {
-	withStore(t, 5, func(t *testing.T, all []*master, d *store) {
-		g := try(t, d)
-		if want := uint64(time.Now().UnixMicro()); g.Token() != want {
-			t.Errorf("token %d; want the clock's %d", g.Token(), want)
-		}
-		if n := d.Stats().Rounds; n != 1 {
-			t.Errorf("%d rounds; want one", n)
-		}
-	})
-}
-
 // TestTokenOfTwoRounds: a token counts only where it was stored. If others have
 // stored greater ones there is a second round, with one that is greater still.
 func TestTokenOfTwoRounds(t *testing.T) {
