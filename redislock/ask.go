@@ -78,7 +78,8 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	// The server has granted the lease, but too few replicas have it. A waiter asks again. A caller that does not wait
 	// gives the lease back at once, and so does a waiter if the failure is lasting.
 	if behind := new(conn.Behind); errors.As(fail.Err, &behind) && (!req.Queue || fail.Lasting) {
-		if _, err := s.End(ctx, c.ref(), driver.End{Unsure: true}); err == nil {
+		l := driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots, Handle: c.handle()}
+		if _, err := s.End(ctx, l, driver.End{Unsure: true}); err == nil {
 			fail = &driver.Failure{Err: conn.Unavailable(behind), Lasting: fail.Lasting}
 		}
 	}
@@ -89,10 +90,6 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 func (c *call) handle() *handle {
 	h := c.h
 	return &h
-}
-
-func (c *call) ref() driver.Ref {
-	return driver.Ref{Name: c.req.Name, Lease: c.req.Lease, Shared: c.req.Shared, Slots: c.req.Slots, Handle: c.handle()}
 }
 
 // listening records the sessions before the request is sent. It returns a failure if the server refuses a waiter's

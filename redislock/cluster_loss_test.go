@@ -18,7 +18,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
@@ -153,26 +152,10 @@ func (c *testCluster) awaitRecords() {
 func TestClusterFirstUseLosesAnswers(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
-	opts := longOptions()
-	place, err := conn.Parse(c.url(), opts.forURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	nodes, err := place.Nodes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newStore(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lossy := &lossyNodes{Nodes: nodes}
-	conf := s.config(opts, place.Shown, place.Contact)
-	if err := s.start(t.Context(), cluster.New(lossy, conf), conf); err != nil {
-		t.Fatal(err)
-	}
-	defer s.driver().Close()
-	if a, err := s.driver().Ask(t.Context(), long(c.nameOn(0, "first"))); err == nil && a.Granted {
+	lossy := new(lossyNodes)
+	s := openNodes(t, c.url(), longOptions(), func(n conn.Nodes) conn.Nodes { lossy.Nodes = n; return lossy })
+	defer s.Close()
+	if a, err := s.Ask(t.Context(), long(c.nameOn(0, "first"))); err == nil && a.Granted {
 		t.Errorf("Ask = %+v; want no lease", a)
 	}
 	c.awaitRecords()

@@ -66,6 +66,13 @@ type linkedCluster struct {
 
 func openClusterThrough(t testing.TB, url string, opts *Options) *linkedCluster {
 	t.Helper()
+	links := &clusterLinks{t: t, links: make(map[string]*drivertest.Link)}
+	return &linkedCluster{openNodes(t, url, opts, func(n conn.Nodes) conn.Nodes { links.Nodes = n; return links }), links}
+}
+
+// openNodes opens a store of a cluster whose nodes are reached in another way.
+func openNodes(t testing.TB, url string, opts *Options, through func(conn.Nodes) conn.Nodes) driver.Store {
+	t.Helper()
 	place, err := conn.Parse(url, opts.forURL())
 	if err != nil {
 		t.Fatal(err)
@@ -74,16 +81,15 @@ func openClusterThrough(t testing.TB, url string, opts *Options) *linkedCluster 
 	if err != nil {
 		t.Fatal(err)
 	}
-	links := &clusterLinks{Nodes: nodes, t: t, links: make(map[string]*drivertest.Link)}
 	s, err := newStore(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	conf := s.config(opts, place.Shown, place.Contact)
-	if err := s.start(context.Background(), cluster.New(links, conf), conf); err != nil {
+	if err := s.start(context.Background(), cluster.New(through(nodes), conf), conf); err != nil {
 		t.Fatal(err)
 	}
-	return &linkedCluster{s.driver(), links}
+	return s.driver()
 }
 
 // TestClusterWire has one cluster for all checks but those that restart theirs.

@@ -133,7 +133,8 @@ func (e efficient) broken(ctx context.Context, key, lease string) (news string) 
 	if err != nil {
 		return ""
 	}
-	victim, news, _ := strings.Cut(text(replies[0][0]), " ")
+	text, _ := replies[0][0].ToString()
+	victim, news, _ := strings.Cut(text, " ")
 	if victim != lease {
 		return ""
 	}

@@ -249,8 +249,3 @@ func heldBy(name string, reply []rueidis.RedisMessage) error {
 	}
 	return &driver.HeldError{Info: info}
 }
-
-func text(r rueidis.RedisResult) string {
-	s, _ := r.ToString()
-	return s
-}

@@ -85,8 +85,6 @@ func (c *Cluster) spawn(f func()) bool {
 	return true
 }
 
-var errClosed = driver.ErrClosed
-
 // owner returns the node that has a slot. It asks the cluster only if c knows of none.
 func (c *Cluster) owner(ctx context.Context, slot int) (*epoch.Server, error) {
 	n := c.ownerNow(slot)

@@ -68,7 +68,7 @@ func (c *Cluster) connect(ctx context.Context, n *node) (*epoch.Server, error) {
 	if !n.dialed {
 		n.dialed = true
 		if !c.spawn(func() { c.dial(n) }) {
-			n.err = errClosed
+			n.err = driver.ErrClosed
 			close(n.ready)
 		}
 	}

@@ -54,7 +54,7 @@ func (c *Cluster) begin(suspect *epoch.Server) *survey {
 		s.ended = driver.Now()
 		close(s.done)
 	}) {
-		s.err = errClosed
+		s.err = driver.ErrClosed
 		close(s.done)
 	}
 	c.asking = s
