@@ -122,13 +122,7 @@ type waiting struct {
 // wait begins to wait and returns when the key is in the queue.
 func wait(t testing.TB, s *half, req *driver.Request) *waiting {
 	t.Helper()
-	return waitSeen(t, s, s, req)
-}
-
-// waitSeen is wait, but it is by that sees the key.
-func waitSeen(t testing.TB, s, by *half, req *driver.Request) *waiting {
-	t.Helper()
-	return &waiting{servers.Wait(t, s.Participant, req, func() bool { return len(keysOf(t, by, req)) == 1 }), t, s, req}
+	return &waiting{servers.Wait(t, s.Participant, req, func() bool { return len(keysOf(t, s, req)) == 1 }), t, s, req}
 }
 
 // granted returns the grant, which must come in time.

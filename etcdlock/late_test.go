@@ -63,7 +63,7 @@ func TestEatenReplyOfJoin(t *testing.T) {
 		t.Errorf("%d keys; want the holder's", n)
 	}
 	a = eating(t, m)
-	w := waitSeen(t, a, b, request("deploy"))
+	w := wait(t, a, request("deploy"))
 	if n := len(keys(t, b, "pawl/lock/")); n != 2 {
 		t.Errorf("%d keys; want the holder's and the waiter's", n)
 	}
