@@ -247,7 +247,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	ctx = present(ctx)
 	var list []*driver.Info
-	err := c.core.Ready(ctx)
+	err := c.core.Usable(ctx)
 	if err == nil {
 		list, err = c.core.List(ctx, prefix)
 	}
@@ -263,7 +263,7 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	ctx = present(ctx)
 	var info *driver.StoreInfo
-	err := c.core.Ready(ctx)
+	err := c.core.Usable(ctx)
 	if err == nil {
 		info, err = c.core.Store().Describe(ctx)
 	}
@@ -307,7 +307,7 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 
 // ready connects to the store, for a call for name.
 func (c *Client) ready(ctx context.Context, name string) error {
-	if err := c.core.Ready(ctx); err != nil {
+	if err := c.core.Usable(ctx); err != nil {
 		return err
 	}
 	return driver.CheckName(name)

@@ -209,7 +209,7 @@ func Connect(ctx context.Context, open func(context.Context) (driver.Store, erro
 // most five seconds, or the time to connect.
 func (c *Client) Ping(ctx context.Context) error {
 	ctx = present(ctx)
-	err := c.core.Ready(ctx)
+	err := c.core.Usable(ctx)
 	if err == nil {
 		err = c.ping(ctx)
 	}

@@ -34,13 +34,8 @@ type dial struct {
 }
 
 // Ready connects to the store unless the client is connected. Callers share an attempt,
-// which goes on when one of them gives up. The error is ErrClosed if the client is closed.
+// which goes on when one of them gives up.
 func (c *Client) Ready(ctx context.Context) error {
-	select {
-	case <-c.Closed():
-		return driver.ErrClosed
-	default:
-	}
 	if c.Connected() {
 		return nil
 	}
@@ -53,6 +48,14 @@ func (c *Client) Ready(ctx context.Context) error {
 	case <-c.Closed():
 		return driver.ErrClosed
 	}
+}
+
+// Usable is Ready for a call that has no other place where it learns that the client is closed.
+func (c *Client) Usable(ctx context.Context) error {
+	if c.IsClosed() {
+		return driver.ErrClosed
+	}
+	return c.Ready(ctx)
 }
 
 // Reach is Ready for a call that waits. It tries again while the store answers but refuses requests, for example because

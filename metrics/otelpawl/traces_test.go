@@ -141,7 +141,7 @@ func TestSpanOfALoss(t *testing.T) {
 			t.Fatalf("%d spans; want 1", len(spans))
 		}
 		got, end := text(spans[0], nil), "(suspect) (held again) (suspect)"
-		for _, part := range []string{"pawl.hold took ", `Error "lease lost: it was not renewed in time`, "kind=exclusive name=deploy reason=expired outcome=lost " + end} {
+		for _, part := range []string{"pawl.hold took ", `Error "pawl: \"deploy\": lease lost: it was not renewed in time`, "kind=exclusive name=deploy reason=expired outcome=lost " + end} {
 			if !strings.Contains(got, part) {
 				t.Errorf("the span is %s; want %q", got, part)
 			}
