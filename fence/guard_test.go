@@ -176,16 +176,11 @@ func TestCheck(t *testing.T) {
 				t.Errorf("resource %q, token %d: %v", c.resource, c.token, err)
 			}
 		}
-		for _, token := range []pawl.Token{1, 1<<53 - 1, 1 << 53, 1<<53 + 1, MaxToken} {
-			if err := g.Do(t.Context(), "x", token, nil); err != nil {
-				t.Errorf("token %d: %v", token, err)
-			}
-			if token == 1 {
-				continue
-			}
-			if err := g.Do(t.Context(), "x", token-1, nil); !errors.Is(err, ErrStale) {
-				t.Errorf("token %d after %d: %v", token-1, token, err)
-			}
+		if err := g.Do(t.Context(), "x", MaxToken, nil); err != nil {
+			t.Errorf("the largest token: %v", err)
+		}
+		if err := g.Do(t.Context(), "x", MaxToken-1, nil); !errors.Is(err, ErrStale) {
+			t.Errorf("the one before: %v", err)
 		}
 	})
 }

@@ -86,29 +86,29 @@ func TestLeftoversOfAKilledWrapper(t *testing.T) {
 // TestLeftoversKilled and released: what else can be done with them.
 func TestLeftoversKilled(t *testing.T) {
 	eachLeaving(t, func(w *world, store, command string) {
-		p := w.pawl("run", "-s", store, "--leftovers", "kill", "--grace", "500ms", "x", "--", "bash", "-c",
-			command+" while ! test -e in; do sleep 0.01; done; exit 4")
-		p.end(4)
-		if w.exists("over") || strings.Contains(p.stderr(), "pawl") {
-			w.Errorf("over: %v, stderr %q", w.exists("over"), p.stderr())
-		}
-		w.pawl("run", "-n", "-s", store, "x", "true").end(0)
+		w.leaves("kill", store, command)
 		w.noneLeft()
 	})
 }
 
 func TestLeftoversReleased(t *testing.T) {
 	eachLeaving(t, func(w *world, store, command string) {
-		p := w.pawl("run", "-s", store, "--leftovers", "release", "x", "--", "bash", "-c",
-			command+" while ! test -e in; do sleep 0.01; done; exit 4")
-		p.end(4)
-		w.pawl("run", "-n", "-s", store, "x", "true").end(0)
-		if w.exists("over") || strings.Contains(p.stderr(), "pawl") {
-			w.Errorf("over: %v, stderr %q", w.exists("over"), p.stderr())
-		}
+		w.leaves("release", store, command)
 		w.create("out")
 		w.appears("over")
 	})
+}
+
+// leaves runs a command that leaves work, which is not waited for, and says nothing of it.
+func (w *world) leaves(what, store, command string) {
+	w.Helper()
+	p := w.pawl("run", "-s", store, "--leftovers", what, "--grace", "500ms", "x", "--", "bash", "-c",
+		command+" while ! test -e in; do sleep 0.01; done; exit 4")
+	p.end(4)
+	w.pawl("run", "-n", "-s", store, "x", "true").end(0)
+	if w.exists("over") || strings.Contains(p.stderr(), "pawl") {
+		w.Errorf("over: %v, stderr %q", w.exists("over"), p.stderr())
+	}
 }
 
 // TestSignalsReachLeftovers: INT and TERM end what pawl waits for, the second one for certain.

@@ -62,19 +62,6 @@ func TestReadmeNamesEveryPackage(t *testing.T) {
 	}
 }
 
-// TestBareURL: a URL of which PostgreSQL's variables say the rest is one that can be typed again.
-func TestBareURL(t *testing.T) {
-	for _, text := range []string{"postgres://", "postgres://?sslmode=disable", "redis://h", "file:///d"} {
-		u, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := u.String(); got != text || SameStore(got) == "" {
-			t.Errorf("%s is shown as %s", text, got)
-		}
-	}
-}
-
 func TestStoreURL(t *testing.T) {
 	testScheme()
 	u := func(s string) string {
@@ -88,6 +75,8 @@ func TestStoreURL(t *testing.T) {
 		{"file:///dir", "file:///dir"},
 		{"FILE:/dir", "file:/dir"},
 		{" file:/dir\n", "file:/dir"},
+		{"postgres://", "postgres://"}, // PostgreSQL's variables say the rest
+		{"postgres://?sslmode=disable", "postgres://?sslmode=disable"},
 		{"test://u:secret@h/0", "test://u@h/0"},
 		{"test://secret@h/0", "test://h/0"},
 		{"test://u@h/0?password_file=F", "test://u@h/0?password_file=F"},
@@ -95,8 +84,8 @@ func TestStoreURL(t *testing.T) {
 		{"test://me:secret@h1:1,h2,[::1]:3/0", "test://me@h1:1,h2,[::1]:3/0"},
 		{"test://h/0?password_file=F&sentinel_password=secret", "test://h/0?password_file=F"},
 	} {
-		if got := u(c[0]); got != c[1] {
-			t.Errorf("%q: %q, want %q", c[0], got, c[1])
+		if got := u(c[0]); got != c[1] || SameStore(got) == "" {
+			t.Errorf("%q: %q, want %q, which can be typed again", c[0], got, c[1])
 		}
 	}
 	for _, s := range []string{"test://u:secret@[/0", "test://u:secret@h:port", "redis://u:secret@h", "secret", "test://u:se\x7fcret@h",
