@@ -145,12 +145,7 @@ func TestLostDuringAbort(t *testing.T) {
 // TestAbortBeforeOpen: a change is taken back while its operator is about to open the new nodes, and stays so.
 func TestAbortBeforeOpen(t *testing.T) {
 	t.Parallel()
-	opts := withMaxTTL(changeTTL)
-	all := startServers(t, 4)
-	from := all[:3]
-	from.bless(t, opts)
-	release(t, get(t, openDriver(t, from.url(), opts), lasting("job", changeTTL)))
-	change := Change{From: from.url(), To: pick(all, 0, 1, 3).url(), Options: opts}
+	all, change := changing(t, 4, 0, 1, 3)
 	stands := change
 	var waited atomic.Bool
 	stands.Say = func(string) { waited.Store(true) } // its nodes are closed
@@ -179,24 +174,13 @@ func TestAbortBeforeOpen(t *testing.T) {
 // TestLateMaxTTL: MaxTTL is raised between the look of an operator and its closing of the nodes.
 func TestLateMaxTTL(t *testing.T) {
 	t.Parallel()
-	opts := withMaxTTL(changeTTL)
-	all := startServers(t, 5)
-	from := all[:3]
-	from.bless(t, opts)
-	d, err := connect(t.Context(), from.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := get(t, d, lasting("job", changeTTL))
-	g.Release(t.Context())
-	d.Close()
+	_, change := changing(t, 5, 0, 3, 4)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	change := Change{From: from.url(), To: pick(all, 0, 3, 4).url(), Options: opts}
 	var once sync.Once
 	change.killed = func() bool {
 		once.Do(func() {
-			if err := SetMaxTTL(t.Context(), from.url(), time.Minute, withMaxTTL(0)); err != nil {
+			if err := SetMaxTTL(t.Context(), change.From, time.Minute, withMaxTTL(0)); err != nil {
 				t.Error(err)
 			}
 		})

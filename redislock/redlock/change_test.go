@@ -100,6 +100,16 @@ func startServers(t testing.TB, n int) (all fleet) {
 	return all
 }
 
+// changing starts n servers, of which the first three are the nodes of a store, and returns a change to others.
+func changing(t testing.TB, n int, to ...int) (all fleet, change Change) {
+	opts := withMaxTTL(changeTTL)
+	all = startServers(t, n)
+	from := all[:3]
+	from.bless(t, opts)
+	from.name(t, opts)
+	return all, Change{From: from.url(), To: pick(all, to...).url(), Options: opts}
+}
+
 // TestChange: the nodes are changed while clients with the old and the new ones try all the time, one of the old
 // nodes is dead, others restart empty in the middle, and a client is paused from before the change until after it.
 func TestChange(t *testing.T) {
@@ -198,16 +208,12 @@ func TestOperatorKilled(t *testing.T) {
 		for _, back := range []bool{false, true} {
 			t.Run(fmt.Sprintf("after %d writes, back %t", writes, back), func(t *testing.T) {
 				t.Parallel()
-				opts := withMaxTTL(changeTTL)
-				all := startServers(t, 4)
-				from, to := all[:3], pick(all, 0, 1, 3)
-				from.bless(t, opts)
+				_, change := changing(t, 4, 0, 1, 3)
 				l := &load{t: t}
-				l.start(0, from.url())
+				l.start(0, change.From)
 				l.works(0, "before")
-				l.start(1, to.url())
+				l.start(1, change.To)
 				var done atomic.Int64
-				change := Change{From: from.url(), To: to.url(), Options: opts}
 				killed := change
 				killed.killed = func() bool { return done.Add(1) > int64(writes) }
 				if err := killed.Run(t.Context()); (err == nil) != (writes >= 9) {
@@ -240,15 +246,11 @@ func TestAbortKilled(t *testing.T) {
 	for writes := range 8 {
 		t.Run(fmt.Sprintf("after %d writes", writes), func(t *testing.T) {
 			t.Parallel()
-			opts := withMaxTTL(changeTTL)
-			all := startServers(t, 4)
-			from, to := all[:3], pick(all, 0, 1, 3)
-			from.bless(t, opts)
+			_, change := changing(t, 4, 0, 1, 3)
 			l := &load{t: t}
-			l.start(0, from.url())
+			l.start(0, change.From)
 			l.works(0, "before")
-			l.start(1, to.url())
-			change := Change{From: from.url(), To: to.url(), Options: opts}
+			l.start(1, change.To)
 			ctx, cancel := context.WithCancel(t.Context())
 			closed := change
 			closed.Say = func(string) { cancel() }
@@ -275,17 +277,14 @@ func TestAbortKilled(t *testing.T) {
 // still writes nothing.
 func TestTwoOperators(t *testing.T) {
 	t.Parallel()
-	opts := withMaxTTL(changeTTL)
-	all := startServers(t, 5)
-	from := all[:3]
-	from.bless(t, opts)
+	all, mine := changing(t, 5, 0, 1, 3)
+	opts := mine.Options
 	l := &load{t: t}
-	l.start(0, from.url())
+	l.start(0, mine.From)
 	l.works(0, "before")
-	stays := openDriver(t, from.url(), opts)
+	stays := openDriver(t, mine.From, opts)
 	release(t, await(t, stays, lasting("stays", changeTTL)))
-	mine := Change{From: from.url(), To: pick(all, 0, 1, 3).url(), Options: opts}
-	other := Change{From: from.url(), To: pick(all, 0, 2, 4).url(), Options: opts}
+	other := Change{From: mine.From, To: pick(all, 0, 2, 4).url(), Options: opts}
 	stands, goes := make(chan bool), make(chan bool)
 	still := mine
 	var once sync.Once

@@ -89,6 +89,7 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 	}{
 		{"a quorum has voted", []nodewire.Message{vote("one"), vote("two")}, true, driver.Granted, 0},
 		{"all have voted", []nodewire.Message{vote("one"), vote("two"), vote("three")}, true, driver.Granted, 0},
+		{"little is left of the claim", []nodewire.Message{vote("one"), vote("two")}, true, driver.Look, 0},
 		{"the caller does not renew", []nodewire.Message{vote("one"), vote("two")}, false, driver.Look, 0},
 		{"one has voted", []nodewire.Message{vote("one")}, true, driver.Look, behind},
 		{"a node has voted twice", []nodewire.Message{vote("one"), vote("one")}, true, driver.Look, behind},
@@ -100,6 +101,9 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 			req.Renewed = c.renewed
 			tr, told := newTurn(t, req)
 			tr.asks()
+			if c.what == "little is left of the claim" {
+				time.Sleep(claimFor / 2)
+			}
 			began := driver.Now()
 			for _, m := range c.says {
 				tr.told(m)
@@ -115,21 +119,6 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestVotesThatComeLate: when little is left of the claim, votes are a reason to look.
-func TestVotesThatComeLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr, told := newTurn(t, renewing())
-		tr.asks()
-		time.Sleep(claimFor / 2)
-		for _, run := range []string{"one", "two"} {
-			tr.told(nodewire.Message{Token: 7, Run: run})
-		}
-		if e := <-told; e.Kind != driver.Look {
-			t.Errorf("the client is told %+v; want that it looks", e)
-		}
-	})
 }
 
 // TestPauseOfFarNodes: however far away the nodes seem to be, a waiter that has votes proposes while they last.
