@@ -20,39 +20,15 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func TestOpen(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "locks")
-	c, err := Open(dir, &Options{Options: pawl.Options{Require: pawl.Guarantees{Fencing: true, FIFO: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm() != 0o700 {
-		t.Errorf("the directory has mode %v, %v; want 0700", fi.Mode(), err)
-	}
-	if _, err := Open(dir, &Options{Options: pawl.Options{Require: pawl.Guarantees{CrossHost: true}}}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("Open that requires CrossHost = %v; want ErrUnsupported", err)
-	}
-}
-
-// TestOpenRefusesURL: it would be a directory below the one that each process is in.
-func TestOpenRefusesURL(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if _, err := Open("file:///var/lock/app", nil); err == nil || !strings.Contains(err.Error(), "is a URL: give the path") {
-		t.Errorf("Open = %v", err)
-	}
-	if left, _ := os.ReadDir("."); len(left) > 0 {
-		t.Errorf("it has made %v", left)
-	}
-}
-
-// TestOpenMakesOneDirectory: a path that is misspelt is an error.
+// TestOpenMakesOneDirectory: a path that is misspelt is an error, and so is a URL: it would be a directory below the one
+// that each process is in.
 func TestOpenMakesOneDirectory(t *testing.T) {
 	base := t.TempDir()
 	t.Chdir(base)
 	for dir, want := range map[string]string{
 		filepath.Join(base, "typo", "locks"): "the directory " + filepath.Join(base, "typo") + " does not exist",
 		"locks":                              "is relative",
+		"file:///var/lock/app":               "is a URL: give the path",
 	} {
 		if _, err := Open(dir, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%q) = %v; want it to say that %s", dir, err, want)
@@ -60,6 +36,15 @@ func TestOpenMakesOneDirectory(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(base); len(left) > 0 {
 		t.Errorf("it has made %v", left)
+	}
+	dir := filepath.Join(base, "locks")
+	c, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("the directory has mode %v, %v; want 0700", fi.Mode(), err)
 	}
 }
 

@@ -83,10 +83,3 @@ func TestCrashedHolder(t *testing.T) {
 		dead.Close()
 	})
 }
-
-func TestOpenRefuses(t *testing.T) {
-	_, err := memlock.Open(&pawl.Options{Require: pawl.Guarantees{CrossHost: true}})
-	if !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("Open = %v; want ErrUnsupported: memory cannot be shared", err)
-	}
-}

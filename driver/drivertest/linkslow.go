@@ -78,9 +78,7 @@ func SlowTo(t testing.TB, target string, trip time.Duration) *Link {
 // returns a client for leases of ttl whose connections go to the address given.
 func SlowLink(t *testing.T, addr string, ttl, trip time.Duration, open func(addr string) (*pawl.Client, error)) {
 	t.Helper()
-	link := NewLink(t, addr)
-	link.Slow(trip / 2)
-	slow, err := open(link.Addr())
+	slow, err := open(SlowTo(t, addr, trip).Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
