@@ -48,6 +48,8 @@ type Script interface {
 
 // Requests gathers the requests of one participant to one server.
 type Requests struct {
+	Context context.Context // calls for several requests end with it
+
 	active atomic.Int64 // under way
 	yield  conn.Yield
 
@@ -98,10 +100,10 @@ func (r *Requests) askTogether(ctx context.Context, script Script, keys, args []
 			return nil, nil, false
 		case maxBatch: // the request that filled the batch has sent it
 		default:
-			go b.send()
+			go b.send(r.Context)
 		}
 	case maxBatch - 1:
-		go b.send()
+		go b.send(r.Context)
 	}
 	select {
 	case <-b.done:
@@ -172,9 +174,9 @@ func (r *Requests) gather(b *batch) int {
 }
 
 // send calls the script. It goes on if a request has been given up, since others may still wait, but not for longer than
-// longest.
-func (b *batch) send() {
-	ctx, cancel := context.WithTimeout(context.Background(), longest)
+// longest, and not after Close.
+func (b *batch) send(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	b.replies, b.err = b.script.Call(ctx, b.n, slices.Concat(b.keys...), append(b.common, slices.Concat(b.own...)...))
 	close(b.done)

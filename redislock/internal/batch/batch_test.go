@@ -4,8 +4,12 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -70,4 +74,32 @@ func TestGather(t *testing.T) {
 	if c, i := r.join(script{own: 1}, []string{"epoch"}, []string{""}); c == b || i != 0 {
 		t.Error("a request joins a batch that is closed")
 	}
+}
+
+// silent is a script on a server that does not answer.
+type silent struct{ script }
+
+func (silent) Call(ctx context.Context, _ int, _, _ []string) ([]rueidis.RedisMessage, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestCallsEnd: a call for requests that were all given up ends with the participant. The bubble fails if a call is left.
+func TestCallsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		life, end := context.WithCancel(context.Background())
+		r := Requests{Context: life}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var asked sync.WaitGroup
+		for i := range 3 * fewRequests {
+			asked.Go(func() {
+				if _, err := r.Ask(ctx, silent{script{own: 1}}, []string{"epoch"}, []string{fmt.Sprint(i)}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Ask = %v; want the end of its context", err)
+				}
+			})
+		}
+		asked.Wait()
+		end()
+	})
 }

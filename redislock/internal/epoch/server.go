@@ -120,6 +120,7 @@ func New(client rueidis.Client, conf Config) *Server {
 	}
 	s.texts = append(s.texts, epochLua, markLua, conf.Check)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.requests.Context = s.ctx
 	return s
 }
 
