@@ -299,6 +299,32 @@ func TestLooksForDeadlocks(t *testing.T) {
 	})
 }
 
+// Other programs write the records of waiters. The store is asked only about names of locks.
+func TestDeadlockOfNoNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		var looks atomic.Int32
+		a := hold(t, open(t, spy(s, func(name string) {
+			looks.Add(1)
+			if err := driver.CheckName(name); err != nil {
+				t.Errorf("the store is asked: %v", err)
+			}
+		}), nil), "a")
+		b := hold(t, open(t, s.Participant(), nil), "b")
+		other := &crossing{client: open(t, s.Participant(), nil), ctx: context.Background(), done: make(chan struct{})}
+		other.wait("a", pawl.Holding("", "1"), pawl.Holding("x\x00", "2"), pawl.Holding(strings.Repeat("x", driver.MaxName+1), "3"))
+		a.wait("b")
+		time.Sleep(5 * time.Second)
+		if looks.Load() == 0 {
+			t.Error("nobody looked")
+		}
+		release(t, b.lease)
+		a.freed(t)
+		synctest.Wait()
+		release(t, other.got)
+	})
+}
+
 func TestWaitInDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
