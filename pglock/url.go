@@ -159,7 +159,9 @@ func shown(conf *pgconn.Config) string { return strings.Join(hosts(conf), ", ") 
 // hosts returns the addresses in a configuration. A host may be in it twice: with and without TLS.
 func hosts(conf *pgconn.Config) (all []string) {
 	add := func(host string, port uint16) {
-		if !strings.HasPrefix(host, "/") {
+		if _, socket := pgconn.NetworkAddress(host, port); strings.HasPrefix(host, "/") {
+			host = socket // another port is another server
+		} else {
 			host = net.JoinHostPort(host, strconv.Itoa(int(port)))
 		}
 		if !slices.Contains(all, host) {
