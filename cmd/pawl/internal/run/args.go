@@ -47,6 +47,7 @@ func (a *runArgs) flags(cmd *cobra.Command) {
 	if a.Verb == "once" {
 		a.Wait.For, a.BusyCode = 0, 0
 		cli.DurationVar(fs, &a.per, "per", 0, "run the command once in each period of this `DURATION` (required)")
+		fs.VarP((*cli.Duration)(&a.Wait.For), "wait", "w", "wait at most this `DURATION` for the lock, or for a store that grants nothing yet (default: do not wait)")
 	}
 	if plain {
 		a.WaitFlags(fs)
