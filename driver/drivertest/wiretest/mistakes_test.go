@@ -125,6 +125,11 @@ var renewMistakes = []*mistake{
 			}
 			return n, err
 		}},
+	{name: "asking again shortens", found: []string{"a-renewal-may-be-for-a-longer-ttl"},
+		ask: func(ctx context.Context, w *badWire, r *driver.Request) (driver.Answer, error) {
+			_, _ = w.Store.End(ctx, driver.Ref{Name: r.Name, Lease: r.Lease}, driver.End{})
+			return w.Store.Ask(ctx, r)
+		}},
 	{name: "a longer TTL is refused", found: []string{"a-renewal-may-be-for-a-longer-ttl"},
 		renew: func(ctx context.Context, w *badWire, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
 			if ttl > 30*time.Second {

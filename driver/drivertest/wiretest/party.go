@@ -208,8 +208,18 @@ func (p *party) renew(r *driver.Request, ttl time.Duration) driver.Renewal {
 	if err != nil {
 		p.e.Fatalf("Renew = %v; want nil", err)
 	}
-	if n.Since < sent || n.Since > driver.Now() {
-		p.e.Errorf("Renew says that the TTL began %v after the request was sent, which was answered after %v", n.Since.Sub(sent), driver.Now().Sub(sent))
-	}
+	p.e.began("Renew", n.Since, sent)
 	return n
+}
+
+// began checks Since of an answer. Where time is exact only requests take time, so that a store that reads Since
+// before the first one reads the time of the call.
+func (e *env) began(what string, since, sent driver.Instant) {
+	e.Helper()
+	switch after, took := since.Sub(sent), driver.Now().Sub(sent); {
+	case after < 0 || after > took:
+		e.Errorf("%s says that the TTL began %v after the request was sent, which was answered after %v", what, after, took)
+	case after > 0 && e.exact():
+		e.Errorf("%s read Since %v after the call; want it read before the first request", what, after)
+	}
 }

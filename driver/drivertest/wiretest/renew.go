@@ -136,20 +136,29 @@ func neverRevives(e *env) {
 	}
 }
 
+// longer: a request for the first TTL that is repeated after the renewal does not shorten the lease either.
 func longer(e *env) {
 	e.soonEnough(func(e *env) (late bool) {
-		p, r := e.open(), e.short()
-		since := p.take(r).Since
-		_, err := p.Renew(e.ctx, p.ref(r), e.h.Long)
-		switch {
-		case lost(err) && lateFor(since, r):
-			return true
-		case err != nil:
-			e.Fatalf("Renew for a longer TTL = %v; want nil", err)
+		p, once, twice := e.open(), e.short(), e.short()
+		twice.Name = e.name("asked again")
+		for _, r := range []*driver.Request{once, twice} {
+			since := p.take(r).Since
+			_, err := p.Renew(e.ctx, p.ref(r), e.h.Long)
+			switch {
+			case lost(err) && lateFor(since, r):
+				return true
+			case err != nil:
+				e.Fatalf("Renew for a longer TTL = %v; want nil", err)
+			}
 		}
+		p.take(twice)
 		sleepUntil(driver.Now().Add(e.h.TTL + min(e.h.TTL/2, e.h.soon)))
-		e.held(r)
-		p.end(r)
+		e.held(once)
+		if n, err := p.Renew(e.ctx, p.ref(twice), time.Microsecond); err != nil {
+			e.Fatalf("Renew = %+v, %v; want nil: a request that was repeated after the renewal has shortened the lease", n, err)
+		}
+		p.end(once)
+		p.end(twice)
 		return false
 	})
 }

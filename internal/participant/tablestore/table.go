@@ -1,48 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tablestore is the smallest driver.Store: compare-and-set on a table in memory, without a queue and
-// without events. In a store of your own, update is a transaction or a script of your server.
+// Package tablestore is the smallest driver.Store: a read and a compare-and-set for each change, without a queue
+// and without events. In a store of your own, get and set are the requests to your server.
 package tablestore
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Table stands for a server: it has one row for each name, and changes one at a time.
+// Table stands for a server: it has one row for each name.
 type Table struct {
 	mu   sync.Mutex
-	rows map[string]*row
+	rows map[string]row
 }
 
 type row struct {
-	holder driver.Held // of the last lease; its Lease is empty once that was released
-	token  uint64      // grows with every grant, and stays when the lease ends
-	ends   driver.Instant
-	broken map[string]*driver.LostError // leases that Break has ended
+	version int         // grows with every set
+	holder  driver.Held // of the last lease; its Lease is empty once that was released
+	token   uint64      // grows with every grant, and stays when the lease ends
+	ends    driver.Instant
 }
 
-// update runs f on the row of name, alone, with the server's time.
-func (t *Table) update(ctx context.Context, name string, f func(r *row, now driver.Instant) error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// request takes a moment, as the network does, and locks t unless ctx has ended.
+func (t *Table) request(ctx context.Context) error {
+	time.Sleep(time.Millisecond)
 	if err := ctx.Err(); err != nil {
 		return &driver.Failure{Err: err} // certainly nothing was recorded
 	}
+	t.mu.Lock()
+	return nil
+}
+
+// get returns the row of name, and the server's time.
+func (t *Table) get(ctx context.Context, name string) (r row, now driver.Instant, err error) {
+	if err := t.request(ctx); err != nil {
+		return row{}, 0, err
+	}
+	defer t.mu.Unlock()
+	return t.rows[name], driver.Now(), nil
+}
+
+// set writes the row of name, unless another set was first since get returned it.
+func (t *Table) set(ctx context.Context, name string, r row) (done bool, err error) {
+	if err := t.request(ctx); err != nil {
+		return false, err
+	}
+	defer t.mu.Unlock()
+	if t.rows[name].version != r.version {
+		return false, nil
+	}
 	if t.rows == nil {
-		t.rows = make(map[string]*row)
+		t.rows = make(map[string]row)
 	}
-	if t.rows[name] == nil {
-		t.rows[name] = new(row)
+	r.version++
+	t.rows[name] = r
+	return true, nil
+}
+
+// update changes the row of name by f, from get on again as long as others are faster.
+func (t *Table) update(ctx context.Context, name string, f func(r *row, now driver.Instant) (write bool, err error)) error {
+	for {
+		r, now, err := t.get(ctx, name)
+		if err != nil {
+			return err
+		}
+		if write, err := f(&r, now); err != nil || !write {
+			return err
+		}
+		if done, err := t.set(ctx, name, r); done || err != nil {
+			return err
+		}
 	}
-	return f(t.rows[name], driver.Now())
 }
 
 // Participant returns a new participant.
@@ -56,91 +88,57 @@ type store struct {
 
 // Caps promises nothing that the table cannot keep: it ends with its process.
 func (s *store) Caps() driver.Caps {
-	return driver.Caps{Guarantees: driver.Guarantees{Fencing: true, Expiry: true}, Shows: true, LongerTTL: true}
+	return driver.Caps{Guarantees: driver.Guarantees{Fencing: true, Expiry: true}, LongerTTL: true}
 }
 
 // Ask takes the row if nobody has it, or if the lease has it already: the request is repeated.
 func (s *store) Ask(ctx context.Context, req *driver.Request) (ans driver.Answer, err error) {
-	ans.Since = driver.Now() // before the request is sent
-	err = s.table.update(ctx, req.Name, func(r *row, now driver.Instant) error {
-		held := r.holder.Lease != "" && now < r.ends
+	since := driver.Now() // before the first request
+	err = s.table.update(ctx, req.Name, func(r *row, now driver.Instant) (write bool, err error) {
+		held := r.has(now)
 		if held && r.holder.Lease != req.Lease {
-			ans.Holders, ans.Free = []driver.Held{r.holder}, r.ends.Sub(now)
-			return nil
+			ans = driver.Answer{Holders: []driver.Held{r.holder}, Free: r.ends.Sub(now)}
+			return false, nil
 		}
 		if !held {
 			r.token, r.ends = r.token+1, 0 // nothing of the last lease but its token
 			r.holder = driver.Held{Holder: *req.Holder, Lease: req.Lease, Token: driver.Token(r.token), Why: req.Why, Acquired: time.Now()}
 		}
-		r.ends = max(r.ends, now.Add(req.TTL))
-		ans.Granted, ans.Token = true, r.token
-		return nil
+		r.ends = max(r.ends, now.Add(req.TTL)) // a renewal may have been first
+		ans = driver.Answer{Granted: true, Token: r.token, Since: since}
+		return true, nil
 	})
-	return ans, err
+	if err != nil {
+		return driver.Answer{}, err
+	}
+	return ans, nil
 }
 
 // Renew never shortens the lease, and never revives one that has ended.
 func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (a driver.Renewal, err error) {
 	a.Since = driver.Now()
-	err = s.table.update(ctx, l.Name, func(r *row, now driver.Instant) error {
-		if r.holder.Lease != l.Lease || now >= r.ends {
-			return cmp.Or(r.broken[l.Lease], &driver.LostError{Reason: driver.Gone})
+	err = s.table.update(ctx, l.Name, func(r *row, now driver.Instant) (write bool, err error) {
+		if r.holder.Lease != l.Lease || !r.has(now) {
+			return false, &driver.LostError{Reason: driver.Gone}
 		}
 		a.Kept = now.Add(ttl) < r.ends
 		r.ends = max(r.ends, now.Add(ttl))
-		return nil
+		return !a.Kept, nil
 	})
 	return a, err
 }
 
-// End compares before it deletes. It works although ctx has ended, so that nothing stays.
-func (s *store) End(ctx context.Context, l driver.Ref, _ driver.End) (found bool, err error) {
-	err = s.table.update(context.WithoutCancel(ctx), l.Name, func(r *row, now driver.Instant) error {
-		if found = r.holder.Lease == l.Lease && now < r.ends; found {
+// End compares before it deletes. It works although ctx has ended, so that nothing stays. In doubt it always writes:
+// the set of an Ask that arrives later then finds another version.
+func (s *store) End(ctx context.Context, l driver.Ref, how driver.End) (found bool, err error) {
+	err = s.table.update(context.WithoutCancel(ctx), l.Name, func(r *row, now driver.Instant) (write bool, err error) {
+		if found = r.holder.Lease == l.Lease && r.has(now); found {
 			r.holder.Lease = ""
 		}
-		return nil
+		return found || how.Doubt, nil
 	})
 	return found, err
 }
 
-// info describes a row.
-func (r *row) info(name string, now driver.Instant) *driver.Info {
-	info := &driver.Info{Name: name, Token: driver.Token(r.token)}
-	if r.holder.Lease != "" && now < r.ends {
-		info.Holders = append(info.Holders, r.holder)
-	}
-	return info
-}
-
-// Inspect describes a name.
-func (s *store) Inspect(ctx context.Context, name string) (info *driver.Info, err error) {
-	err = s.table.update(ctx, name, func(r *row, now driver.Instant) error { info = r.info(name, now); return nil })
-	return info, err
-}
-
-// List describes the names that have a holder.
-func (s *store) List(_ context.Context, prefix string) (all []*driver.Info, err error) {
-	s.table.mu.Lock()
-	defer s.table.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(s.table.rows)) {
-		if info := s.table.rows[name].info(name, driver.Now()); strings.HasPrefix(name, prefix) && len(info.Holders) > 0 {
-			all = append(all, info)
-		}
-	}
-	return all, nil
-}
-
-// Break deletes the lease of another participant, which learns of it when it renews.
-func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	return s.table.update(ctx, name, func(r *row, now driver.Instant) error {
-		switch info := r.info(name, now); {
-		case len(info.Holders) == 0:
-			return driver.ErrReleased
-		case r.holder.Lease != lease:
-			return &driver.HeldError{Info: info}
-		}
-		r.holder.Lease, r.broken = "", map[string]*driver.LostError{lease: {Reason: driver.Broken, By: by, Why: why}} // of the last one
-		return nil
-	})
-}
+// has reports whether a lease has the row.
+func (r *row) has(now driver.Instant) bool { return r.holder.Lease != "" && now < r.ends }
