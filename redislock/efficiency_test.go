@@ -169,6 +169,19 @@ func TestEfficiencyRights(t *testing.T) {
 	}
 }
 
+// TestEfficiencyBreakKeys: all keys of a break have the hash tag of the name, as a proxy before several servers demands. The
+// server refuses others to this user.
+func TestEfficiencyBreakKeys(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	r.do("acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:{deploy}*", "&*", "+@all")
+	p := openPlain(t, "redis://app:s3cret@"+r.Addr+"?mode=efficiency", longOptions())
+	g := takePlain(t, p, "deploy")
+	if err := p.Break(t.Context(), "deploy", g.ID(), nil, "enough"); err != nil {
+		t.Errorf("Break = %v; want nil", err)
+	}
+}
+
 // TestEfficiencyCluster: by the URL of a cluster, by that of one of its nodes, by a
 // client for one, and while a slot moves. Nothing is written but the lock.
 func TestEfficiencyCluster(t *testing.T) {

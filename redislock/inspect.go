@@ -218,7 +218,8 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	var reply []rueidis.RedisMessage
 	var fail *driver.Failure
 	if s.mode == Efficiency {
-		keys[2] = beside + ":none"
+		none := beside + ":none" // a proxy before several servers needs keys with one hash tag
+		keys[1], keys[2], keys[3] = none, none, none
 		reply, _, fail = efficient{s}.run(ctx, breakEfficient, keys, args...)
 	} else {
 		reply, _, _, fail = s.server.Run(ctx, breakScript, keys, args)
