@@ -31,8 +31,9 @@ import (
 // Guarantees.FIFO is true, a request without Queue does not overtake waiters either. A Store is never asked
 // for a kind that its Guarantees lack.
 //
-// A Store does not repeat requests, log, or start timers for a lease. It wraps the sentinel errors of this
-// package together with the cause, with %w, so that errors.Is finds a context error too.
+// A Store does not repeat requests, log, or start timers for a lease. It may read again when
+// a compare-and-set has failed because of another version. It wraps the cause of an error with %w, so that
+// errors.Is finds a context error too.
 //
 // All methods are safe for concurrent use. If a request fails with an error that is not a *Failure, the
 // service may have carried it out; FailureOf lists the exceptions.
@@ -41,7 +42,7 @@ type Store interface {
 	Caps() Caps
 
 	// Ask asks for the lease r.Lease on r.Name. If that lease has the name already, Ask grants it
-	// again, with the same token. If r.Queue is set and the name is not granted, the lease joins the
+	// again, with the same token, and never shortens it. If r.Queue is set and the name is not granted, the lease joins the
 	// queue; a repeated request keeps its place.
 	Ask(ctx context.Context, r *Request) (Answer, error)
 
@@ -52,8 +53,8 @@ type Store interface {
 	Renew(ctx context.Context, l Ref, ttl time.Duration) (Renewal, error)
 
 	// End ends a lease, or removes it from the queue, by compare and delete. It reports whether the
-	// lease was there. After an End with Unsure or Doubt, requests for the lease that arrive late
-	// grant nothing.
+	// lease was there. After an End with Doubt, requests for the lease that arrive late grant
+	// nothing.
 	End(ctx context.Context, l Ref, how End) (found bool, err error)
 
 	// Listen makes the store call f with each event. The client calls Listen once, before any
@@ -113,7 +114,7 @@ type Caps struct {
 
 	// Queue: Ask can join a queue, and a Granted or Look event tells a waiter that it is next.
 	Queue bool
-	// Look is how often a waiter in the queue asks again although it has heard nothing. 0 means that no
+	// Look, only with Queue, is how often a waiter in the queue asks again although it has heard nothing. 0 means that no
 	// event is lost: a waiter asks again only when the lease before it must have ended.
 	Look time.Duration
 	// Shows: Inspect, List and Break work.
@@ -139,7 +140,7 @@ type Answer struct {
 	Granted bool
 	Token   uint64  // of the lease
 	Spare   uint64  // how many tokens after Token are reserved for the lease
-	Waited  bool    // another participant waited for the name, or may have
+	Waited  bool    // another participant waited for the name, or may have; false without a queue
 	Since   Instant // the TTL began then or later; trust counts from here
 	// Handle goes into the next request for the lease and into its Ref, even if this request was refused
 	// or has failed. nil: the last Handle stays.
@@ -164,7 +165,8 @@ type Renewal struct {
 	Clock
 }
 
-// Clock is the time that a server's clock showed in an answer. A store without such a clock leaves it zero.
+// Clock is the time that a server's clock showed in an answer. It is optional: a
+// client learns from it that the server's clock was set forward.
 type Clock struct {
 	Server string        // whose clock it is
 	Sent   Instant       // before the request was sent; set after a failure too if the request waited in the client
@@ -181,7 +183,7 @@ type Ref struct {
 
 // End is how a lease is ended.
 type End struct {
-	Unsure bool // the lease may have been granted, or be in the queue
+	Unsure bool // the client does not know whether the lease has the name, is in the queue, or neither
 	Doubt  bool // a request for the lease had no answer, and may still reach the service
 }
 

@@ -37,7 +37,7 @@ func (s *suite) parse(text string) error {
 			name, _, _ := strings.Cut(rest, " (")
 			s.failed[name] = true
 		case "skip":
-			name, why, ok := strings.Cut(strings.TrimSuffix(rest, ")"), " (")
+			name, why, ok := strings.Cut(strings.TrimSuffix(rest, ")"), " (it has ")
 			if !ok {
 				return fmt.Errorf("%s: a skip without a reason: %q", s.file, line)
 			}

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-const reportHead = `# What this store promises and can do; which checks of package wiretest it runs, and why it skips
-# the others. Checked by the test; written by it with DRIVERTEST_UPDATE=1.
+const reportHead = `# What this store promises and can do, and which hooks its test has; which checks of package wiretest
+# it runs, and why it skips the others. Checked by the test; written by it with DRIVERTEST_UPDATE=1.
 `
 
 // report collects which checks ran, and what the store has.
@@ -60,7 +60,7 @@ func (r *report) String() string {
 		if why := r.failed[c.Name]; why != "" {
 			fmt.Fprintf(&b, "fail  %s (%s)\n", c.Name, why)
 		} else if missing := r.missing[c.Name]; missing != "" {
-			fmt.Fprintf(&b, "skip  %s (%s)\n", c.Name, missing)
+			fmt.Fprintf(&b, "skip  %s (it has %s)\n", c.Name, missing)
 		} else {
 			fmt.Fprintf(&b, "run   %s\n", c.Name)
 		}

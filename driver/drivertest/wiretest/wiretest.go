@@ -77,6 +77,8 @@ type Service struct {
 	Cut, Heal func(t testing.TB, s driver.Store)
 
 	// Late delivers r to the service as a request that s sent before it ended the lease, and that was delayed.
+	// With compare-and-set it writes the record of r at the version that was read before the End.
+	// Only Late tests End.Doubt.
 	Late func(t testing.TB, s driver.Store, r *driver.Request)
 
 	// Left lists what the service still has about names that begin with prefix. It leaves out what the service
