@@ -146,8 +146,8 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	return (*Lease)(l), nil
 }
 
-// request checks the arguments of an attempt. The request gets its id later, when the
-// store is asked.
+// request checks the arguments of an attempt. Package client gives
+// the request its id when it asks the store.
 func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*driver.Request, settings, error) {
 	set, err := c.settings(opts)
 	if err == nil {

@@ -5,6 +5,15 @@
 // trusted, and package line which waiter is next; this package carries that out. Package participant talks to the store.
 //
 // Package pawl adds what users see: it checks names and options, and has the types of errors and the observers.
+//
+// A lease has four types, from the user to the store:
+//
+//	Lease              what one call of Acquire got; grant.present is the one that has the grant now
+//	trust.Lease        the state of a Lease: until when it is trusted, and what is due next
+//	grant              what the store granted; one Lease after another has it, by hand-over
+//	participant.Lease  the lease at the store, from the first request to its end; grant.remote
+//
+// trust.Grant only has what trust.Begin needs to know of a grant.
 package client
 
 import (

@@ -47,7 +47,7 @@ func (g *grant) renew() {
 	}
 	g.mu.Unlock()
 	if ok {
-		_ = l.ask(g.client.ctx, req) // the lease records the error
+		_ = l.sendRenewal(g.client.ctx, req) // the lease records the error
 	}
 }
 
@@ -77,9 +77,9 @@ func (l *Lease) giveUp() {
 	}
 }
 
-// ask sends a renewal that has begun. The lease that has the grant when the answer comes
+// sendRenewal sends a renewal that has begun. The lease that has the grant when the answer comes
 // gets it.
-func (l *Lease) ask(ctx context.Context, req trust.Request) error {
+func (l *Lease) sendRenewal(ctx context.Context, req trust.Request) error {
 	timed, cancel := context.WithTimeout(ctx, req.Timeout)
 	defer cancel()
 	began := driver.Now()
@@ -144,7 +144,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		if err == nil {
 			ctx, cancel := l.grant.client.UntilClose(ctx)
 			defer cancel()
-			return l.ask(ctx, req)
+			return l.sendRenewal(ctx, req)
 		} else if err != trust.ErrBusy {
 			return err
 		}

@@ -209,10 +209,11 @@ func (a *attempt) isHeld() bool {
 	return a.state == held
 }
 
-// look asks the store, and waits for one TTL at most, because the store may be silent for no longer. Without that limit
-// it asks a store that has never answered, or that is on this machine; for the first time, one whose requests are
-// Bounded, because a context costs more than the rest; and always one that Paces its requests, because a request that
-// is given up loses its place in the client.
+// look asks the store, and waits for one TTL at most, because the store may be silent for no longer. There is no limit if
+//   - the store has never answered,
+//   - the store is on this machine,
+//   - the store Paces its requests: a request that is given up loses its place in the client, or
+//   - this is the first request and the store's requests are Bounded: a context costs more than the rest.
 func (a *attempt) look(ctx context.Context, again bool) (driver.Answer, error) {
 	if !a.p.answered.Load() || !a.p.caps.CrossHost || a.p.caps.Paces || !again && a.p.caps.Bounded {
 		return a.ask(ctx, a.p.caps.Queue)

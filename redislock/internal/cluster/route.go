@@ -134,7 +134,7 @@ func (t *trip) try(ctx context.Context, script int, keys, args []string) (reply 
 		}
 		return nil, 0, by, conn.NotBound(ctx, err)
 	}
-	if again, err := s.Grants(b, script); err != nil {
+	if again, err := s.Prepare(b, script); err != nil {
 		return nil, 0, by, &conn.Failure{Err: err, Lasting: true}
 	} else if again {
 		t.anew(s, b, asking, epoch.Forgets())

@@ -47,10 +47,10 @@ const (
 	BeyondLimit = -5 // the TTL is longer than MaxTTL
 )
 
-// Grants prepares for a script; the caller calls it before each one. After the first script
-// that may grant a lease, this participant begins and joins epochs. Grants returns an error
+// Prepare gets ready for a script; the caller calls it before each one. After the first script
+// that may grant a lease, this participant begins and joins epochs. Prepare returns an error
 // if the script must not run, and again if the caller must first make b anew.
-func (s *Server) Grants(b *Binding, script int) (again bool, err error) {
+func (s *Server) Prepare(b *Binding, script int) (again bool, err error) {
 	if b.boot != "" && s.Scripts[script].Leases() {
 		if fail := s.Differs(b); fail != nil {
 			return false, fail.Err
