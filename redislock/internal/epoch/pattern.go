@@ -135,8 +135,8 @@ func (s *Server) Differs(b *Binding) *conn.Failure {
 	return &conn.Failure{Err: s.differs(theirs), Lasting: true}
 }
 
-// Had records that this participant has had a lease in the store, if reply says so.
-func (s *Server) Had(reply []rueidis.RedisMessage) {
+// noteGrant records that this participant has had a lease in the store, if reply says so.
+func (s *Server) noteGrant(reply []rueidis.RedisMessage) {
 	if Code(reply) == 1 && !s.Limit.had.Load() {
 		s.Limit.had.Store(true)
 	}

@@ -31,7 +31,7 @@ func (s Source) Run() string {
 // Heard records that a script of b has returned reply. It returns an error if reply must not be trusted.
 func (s *Server) Heard(b *Binding, reply []rueidis.RedisMessage) *conn.Failure {
 	s.astray.useful()
-	s.Had(reply)
+	s.noteGrant(reply)
 	return s.Stale(b)
 }
 
