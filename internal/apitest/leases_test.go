@@ -103,6 +103,22 @@ func TestAcquireAllHoldsNothingIfItFails(t *testing.T) {
 	})
 }
 
+// The leases are trusted until the first of them ends.
+func TestDeadlineOfLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c, other := pair(t)
+		l := acquire(t, other, "b")
+		time.AfterFunc(3*time.Second, func() { release(t, l) })
+		g := acquireAll(t, c, []string{"a", "b"}) // a first
+		if a, b := g.Lease("a").Deadline(), g.Lease("b").Deadline(); !a.Before(b) || !g.Deadline().Equal(a) {
+			t.Errorf("Deadline = %v; the leases end at %v and %v", g.Deadline(), a, b)
+		}
+		if err := g.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // If one is lost, all end.
 func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

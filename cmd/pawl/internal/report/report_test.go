@@ -21,3 +21,11 @@ func TestInstants(t *testing.T) {
 		}
 	}
 }
+
+// Programs that read JSON may go through the lists without a look at whether they are null.
+func TestFreeLock(t *testing.T) {
+	got, err := json.Marshal(LockOf(&pawl.Info{Name: "a"}))
+	if want := `{"name":"a","held":false,"token":0,"holders":[],"waiters":[]}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+}
