@@ -89,8 +89,13 @@ func TestPattern(t *testing.T) {
 	// Another library does not say when it lets go, so the first waiter looks often.
 	waits := long("deploy")
 	waits.Queue = true
-	if ans, err := s.store.Ask(t.Context(), waits); err != nil || ans.Granted || ans.Free <= 0 || ans.Free > 2*foreignLook {
+	ans, err := s.store.Ask(t.Context(), waits)
+	if err != nil || ans.Granted || ans.Free <= 0 || ans.Free > 2*foreignLook {
 		t.Errorf("Ask of a waiter = %+v, %v; want that it looks again within %v", ans, err, 2*foreignLook)
+	}
+	// Break would hand the lock over to the waiter.
+	if _, err := s.store.End(t.Context(), driver.Ref{Name: waits.Name, Lease: waits.Lease, Handle: ans.Handle}, driver.End{Unsure: true}); err != nil {
+		t.Errorf("End of the waiter = %v", err)
 	}
 	if err := s.Break(t.Context(), "deploy", "random", nil, ""); err != nil {
 		t.Errorf("Break of another library's lock = %v", err)
