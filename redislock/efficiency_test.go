@@ -182,6 +182,21 @@ func TestEfficiencyBreakKeys(t *testing.T) {
 	}
 }
 
+// TestEfficiencyBreakHandsNothingOver: who waits with Correctness is not granted a broken lock by a client that knows no quarantine.
+func TestEfficiencyBreakHandsNothingOver(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	safe, fast := openLong(t, r), openPlain(t, r.url(), efficiently())
+	g := takePlain(t, fast, "deploy")
+	listening(t, safe.store, "deploy")
+	if err := fast.Break(t.Context(), "deploy", g.ID(), nil, "enough"); err != nil {
+		t.Fatalf("Break = %v; want nil", err)
+	}
+	if value := r.do("get", lockKey(defaultPrefix, "deploy")); value != "" || queueLen(r, "deploy") != 1 {
+		t.Errorf("the lock is %q, and %d wait; want that it is free, and one waits", value, queueLen(r, "deploy"))
+	}
+}
+
 // TestEfficiencyCluster: by the URL of a cluster, by that of one of its nodes, by a
 // client for one, and while a slot moves. Nothing is written but the lock.
 func TestEfficiencyCluster(t *testing.T) {
