@@ -266,7 +266,7 @@ func (r *reporter) news(n driver.News) {
 	}
 	if n.Closed > 0 {
 		r.urge(&r.shut, r.Closed, e, "the store is new here, has restarted or has lost its data: no new leases until those that it may have forgotten have ended",
-			"left", n.Closed.Round(time.Millisecond), "server", n.Server, "do", "wait; if nobody holds a lease from before, run pawl bless; for a new Redis server, set AssumeNew")
+			"left", n.Closed.Round(time.Millisecond), "server", n.Server, "do", "wait; if nobody holds a lease from before, run pawl bless")
 	}
 }
 

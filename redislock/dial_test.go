@@ -5,8 +5,10 @@ package redislock
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +27,27 @@ func TestDialNothing(t *testing.T) {
 		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "Dial has returned neither") {
 			t.Errorf("NewStore(%s) = %v; want ErrUnavailable, and that the function Dial returns nothing", url, err)
 		}
+	}
+}
+
+// TestNoAnswerToTheFirstRequest: a server that accepts a connection and does not answer is dialled once, so that Open takes
+// one ConnectTimeout.
+func TestNoAnswerToTheFirstRequest(t *testing.T) {
+	t.Parallel()
+	var dials atomic.Int32
+	opts := &Options{Dial: func(context.Context, string, string) (net.Conn, error) {
+		dials.Add(1)
+		near, far := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, far) }()
+		return near, nil
+	}}
+	opts.ConnectTimeout = 200 * time.Millisecond
+	_, err := NewStore(t.Context(), "redis://127.0.0.1:1", opts)
+	if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("NewStore = %v; want ErrUnavailable, and that the server does not answer", err)
+	}
+	if n := dials.Load(); n != 1 {
+		t.Errorf("it dials %d times; want once", n)
 	}
 }
 

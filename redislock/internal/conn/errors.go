@@ -340,6 +340,8 @@ func NotBound(ctx context.Context, err error) *Failure {
 			return &Failure{Err: storekit.OfKind(driver.ErrRefused, Unavailable(dialHint(err)))}
 		}
 		return &Failure{Err: Unavailable(dialHint(err)), Silent: true}
+	case errors.Is(err, context.DeadlineExceeded): // not the caller's
+		return &Failure{Err: Unavailable(errors.New("it accepts connections, and does not answer within the connect timeout: is it stopped, or not a Redis server?")), Silent: true}
 	case errors.Is(err, io.EOF), strings.Contains(err.Error(), "connection reset"):
 		return &Failure{Err: Unavailable(fmt.Errorf("%w: the server has closed the connection: is it a Redis server, with TLS (rediss://) or without (redis://)?", err)), Silent: true}
 	}
@@ -353,7 +355,7 @@ func NotBound(ctx context.Context, err error) *Failure {
 // Hopeless reports whether Dial used all its time before it returned err, so that dialling
 // again would need as much time again.
 func Hopeless(err error) bool {
-	return errors.Is(err, errNoTLS) || undialled(err) && (errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "i/o timeout"))
+	return errors.Is(err, errNoTLS) || errors.Is(err, context.DeadlineExceeded) || undialled(err) && strings.Contains(err.Error(), "i/o timeout")
 }
 
 // undialled reports whether err is an error of making a connection.
