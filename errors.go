@@ -17,11 +17,11 @@ type Reason = driver.Reason
 
 // How a lease was lost.
 const (
-	ReasonExpired = driver.Expired // it was not renewed in time
-	ReasonBroken  = driver.Broken  // somebody called Break
-	ReasonGone    = driver.Gone    // the store no longer has it
-	ReasonLimit   = driver.Limit   // MaxHold is over
-	ReasonStuck   = driver.Stuck   // the holder reported no progress; see ProgressEvery
+	ReasonExpired Reason = driver.Expired // it was not renewed in time
+	ReasonBroken  Reason = driver.Broken  // somebody called Break
+	ReasonGone    Reason = driver.Gone    // the store no longer has it
+	ReasonLimit   Reason = driver.Limit   // MaxHold is over
+	ReasonStuck   Reason = driver.Stuck   // the holder reported no progress; see ProgressEvery
 )
 
 // Outcomes to test for with errors.Is. An error is at most one of them. None hides a context

@@ -35,10 +35,10 @@ var (
 type State int
 
 const (
-	StateHeld     = State(trust.Held)     // the store has confirmed the lease
-	StateSuspect  = State(trust.Suspect)  // held until the deadline, but a renewal has failed or is overdue
-	StateLost     = State(trust.Lost)     // the lease has ended without a Release
-	StateReleased = State(trust.Released) // the holder has given the lease back
+	StateHeld     State = State(trust.Held)     // the store has confirmed the lease
+	StateSuspect  State = State(trust.Suspect)  // held until the deadline, but a renewal has failed or is overdue
+	StateLost     State = State(trust.Lost)     // the lease has ended without a Release
+	StateReleased State = State(trust.Released) // the holder has given the lease back
 )
 
 // String returns held, suspect, lost or released.
