@@ -341,7 +341,7 @@ func NotBound(ctx context.Context, err error) *Failure {
 		}
 		return &Failure{Err: Unavailable(dialHint(err)), Silent: true}
 	case errors.Is(err, context.DeadlineExceeded): // not the caller's
-		return &Failure{Err: Unavailable(errors.New("it accepts connections, and does not answer within the connect timeout: is it stopped, or not a Redis server?")), Silent: true}
+		return &Failure{Err: Unavailable(fmt.Errorf("the server accepts connections, and does not answer: %w", err)), Silent: true}
 	case errors.Is(err, io.EOF), strings.Contains(err.Error(), "connection reset"):
 		return &Failure{Err: Unavailable(fmt.Errorf("%w: the server has closed the connection: is it a Redis server, with TLS (rediss://) or without (redis://)?", err)), Silent: true}
 	}

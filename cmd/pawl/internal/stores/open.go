@@ -140,7 +140,7 @@ func Reach(text string, connect time.Duration, f func(context.Context, *URL) err
 		return u, nil
 	case errors.As(err, &failed):
 		return nil, failed
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return nil, exit.Fail(exit.Unavailable, fmt.Sprintf("%s does not answer within %v", u, connect),
 			"check address, port, TLS and firewalls; if the store is slow, use --connect-timeout 30s")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, pawl.ErrUnavailable):
