@@ -5,6 +5,7 @@ package conn
 import (
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -71,10 +72,22 @@ func TestGiveUpWhileConnecting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	go func() { // with a full queue of connections to accept, none would stand
+		for {
+			there, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				io.Copy(io.Discard, there)
+				there.Close()
+			}()
+		}
+	}()
 	var c Contact
 	began := time.Now()
-	for stood := 0; stood < 200; { // most are given up before they stand
-		if time.Since(began) > time.Minute {
+	for stood := 0; stood < 500; { // many are given up before they stand
+		if time.Since(began) > 4*time.Minute {
 			t.Fatalf("only %d connections stood before they were given up", stood)
 		}
 		made := make(chan net.Conn, 1)
@@ -82,15 +95,9 @@ func TestGiveUpWhileConnecting(t *testing.T) {
 			conn, _ := c.dial(t.Context(), l.Addr().String(), &net.Dialer{}, nil)
 			made <- conn
 		}()
-		var conn net.Conn
-		for done := false; !done; {
-			c.GiveUp()
-			select {
-			case conn = <-made:
-				done = true
-			default:
-			}
-		}
+		time.Sleep(rand.N(10 * time.Microsecond << rand.IntN(8)))
+		c.GiveUp()
+		conn := <-made
 		if conn == nil {
 			continue
 		}
