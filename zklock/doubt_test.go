@@ -163,8 +163,8 @@ func sessionBytes(id int64) []byte {
 }
 
 // TestTwins: two requests for a lease were carried out, and the answers to both were
-// lost. The lower node is that of the lease, and the other one goes. None is taken that a deletion was sent for, nor
-// one of another session.
+// lost. The lease takes the lower node, and deletes the other one. It takes neither a node for which it has sent a
+// deletion nor a node of another session.
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)

@@ -100,7 +100,7 @@ func startServers(t testing.TB, n int) (all fleet) {
 	return all
 }
 
-// changing starts n servers, of which the first three are the nodes of a store, and returns a change to others.
+// changing starts n servers and returns a change of nodes: from the first three to the servers numbered to.
 func changing(t testing.TB, n int, to ...int) (all fleet, change Change) {
 	opts := withMaxTTL(changeTTL)
 	all = startServers(t, n)
