@@ -65,7 +65,7 @@ func Parse(s string, opts Options) (*Place, error) {
 			"a port is 1 to 65535; write special characters of the password as %xx")
 	}
 	p := &Place{Options: opts, Contact: &Contact{own: opts.Dial}}
-	p.Shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	p.Shown = u.Scheme + "://" + u.Host + u.EscapedPath()
 	if err := p.params(u.RawQuery); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Shown, err)
 	}

@@ -28,6 +28,17 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// TestShown: errors and logs name a place by a URL that can be typed.
+func TestShown(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://": "redis://", "rediss://me:s3cret@h1:7000/2?prefix=x:": "rediss://h1:7000/2", "unix:///run/r%20s.sock": "unix:///run/r%20s.sock",
+	} {
+		if p, err := Parse(url, Options{}); err != nil || p.Shown != want {
+			t.Errorf("%s is shown as %+v (%v), want %s", url, p, err, want)
+		}
+	}
+}
+
 // TestServerName: what the URL says about TLS leaves the rest of it as it is.
 func TestServerName(t *testing.T) {
 	p := &Place{Options: Options{TLS: &tls.Config{ServerName: "other"}}}

@@ -40,6 +40,7 @@ max-ttl --help.`,
 		RunE:    func(*cobra.Command, []string) error { return bless(a, yes) },
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that nobody holds a lease that the server may have forgotten (required)")
+	storeFlag(a, cmd, forgetful)
 	a.JSONFlag(cmd)
 	return cmd
 }

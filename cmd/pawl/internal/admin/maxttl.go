@@ -22,11 +22,11 @@ func maxTTLCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "max-ttl [DURATION]",
 		Short: "Show or set the longest --ttl of a store",
-		Long: `Max-ttl shows or sets the longest --ttl that Redis or PostgreSQL allows, 30s
-unless set. A server that has lost its data grants nothing for so long, because
-it may have forgotten a lock. Redis loses the setting too, so programs have to
-know it: one whose URL has a smaller ?max_ttl= (30s without) is refused when it
-starts.
+		Long: `Max-ttl shows or sets the longest --ttl that a Redis, redlock or PostgreSQL
+store allows, 30s unless set. A server that has lost its data grants nothing for
+so long, because it may have forgotten a lock. Redis loses the setting too, so
+programs have to know it: one whose URL has a smaller ?max_ttl= (30s without) is
+refused when it starts.
 
 To raise it, first put ?max_ttl= into the URL of every program, in any order and
 at any time; then set it here. Running programs follow.
@@ -49,6 +49,7 @@ not renewed any more, and the store waits until they have ended.`,
 			return setMaxTTL(a, ttl)
 		},
 	}
+	storeFlag(a, cmd, forgetful)
 	a.JSONFlag(cmd)
 	return cmd
 }

@@ -33,6 +33,7 @@ set of nodes programs have to use. See docs/redlock-nodes.md.`,
 		Args: cli.Args(0, 0, "try: pawl nodes -s redlock://a,b,c"),
 		RunE: func(*cobra.Command, []string) error { return showNodes(a) },
 	}
+	storeFlag(a, cmd, "redlock")
 	a.JSONFlag(cmd)
 	cmd.AddCommand(nodesChangeCommand(a))
 	return cmd

@@ -6,6 +6,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/redlock"
@@ -33,6 +36,14 @@ var services = map[string]service{"redis": redis, "rediss": redis, "unix": redis
 		return redlock.SetMaxTTL(ctx, url, ttl, redlockOptions(ctx))
 	},
 }}
+
+// storeFlag adds --store to a command that works on some stores only. It hides that of all commands.
+func storeFlag(a *cli.App, cmd *cobra.Command, which string) {
+	cmd.Flags().VarP((*cli.StoreFlag)(&a.Store), "store", "s", "`URL` of a "+which+" store (default $PAWL_STORE)")
+}
+
+// forgetful are the stores in services.
+const forgetful = "Redis, redlock or PostgreSQL"
 
 func redlockOptions(ctx context.Context) *redlock.Options {
 	return &redlock.Options{Options: *stores.RedisOptions(ctx)}

@@ -30,6 +30,16 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
+// A command that works on some stores names no others.
+func TestHelpOfStores(t *testing.T) {
+	for name, stores := range map[string]string{"bless": "Redis, redlock or PostgreSQL", "max-ttl": "Redis, redlock or PostgreSQL", "nodes": "redlock"} {
+		var help strings.Builder
+		if code := Execute([]string{name, "--help"}, &help, &help); code != 0 || !strings.Contains(help.String(), "URL of a "+stores) || strings.Contains(help.String(), "directory of yours") {
+			t.Errorf("%s: %d, %s", name, code, &help)
+		}
+	}
+}
+
 // What is typed instead is there.
 func TestSuggestionsExist(t *testing.T) {
 	root := newRoot(new(cli.App))

@@ -33,7 +33,7 @@ type change struct {
 }
 
 // eventOrder is the order of the events of one look, for example: released before granted.
-var eventOrder = strings.Fields("silent unread answers closed open released expired held granted overdue renewed left waiting")
+var eventOrder = strings.Fields("silent unread answers closed open released expired ended held granted overdue renewed left waiting")
 
 func inOrder(a, b change) int {
 	rank := func(c change) int { return slices.Index(eventOrder, c.Event) }
@@ -133,6 +133,8 @@ func (c *change) lease(lasted string) string {
 	switch {
 	case c.Event == "released", c.Event == "expired":
 		text += ", held for " + lasted
+	case c.Event == "ended":
+		text += ", held for at most " + lasted
 	case c.Event == "overdue" && left > 0:
 		text += fmt.Sprintf(", ends in %v", display.InSeconds(left))
 	case c.Event == "held":

@@ -105,6 +105,12 @@ func TestWatchTells(t *testing.T) {
 	l.look(31, `renewed   a  bob, token 42`, history.Look{Infos: []*pawl.Info{lock("a", holds(bob))}})
 	l.look(50, `overdue   a  bob, ends in 10s, token 42`, history.Look{Infos: []*pawl.Info{lock("a", holds(bob))}})
 	l.look(61, `expired   a  bob, held for 52s, token 42`, history.Look{})
+	l.look(62, `granted   a  eve (why: eve's work), token 43`, history.Look{Infos: []*pawl.Info{lock("a", holds(heldFrom(62, "eve", 43, 92)))}})
+	l.look(63, `silent    redis://localhost does not answer`, history.Look{Err: context.DeadlineExceeded})
+	l.look(92, `
+		answers   redis://localhost answers again, after 29s
+		ended     a  eve, held for at most 30s, token 43
+	`, history.Look{})
 }
 
 // TestWatchTellsOfTheStore: that it is silent, and nothing of the locks then; and that it is closed.

@@ -32,6 +32,8 @@ it watches all locks. A NAME that ends in "/" means all names below it.
   renewed   an overdue lease was renewed
   released  a lease was released or broken
   expired   an overdue lease ended
+  ended     a lease ended while pawl could not see how: between two answers of
+            the store more time passed than the lease had left
   unread    the record of this lock is damaged; the last known state stays
   silent    the store does not answer
   answers   the store answers again
@@ -156,7 +158,7 @@ func (w *watching) changes(look *history.Look, began time.Time) []change {
 		if sp.State == "granted" {
 			continue // the event for its lease includes the wait
 		}
-		c := change{Event: w.event(sp, first), Name: sp.Name, Holder: sp.Holder, Waiter: sp.Waiter}
+		c := change{Event: w.event(sp, look.At, first), Name: sp.Name, Holder: sp.Holder, Waiter: sp.Waiter}
 		if c.Event == "granted" && sp.Waited != nil {
 			c.Waiter, c.Seconds = sp.Waited.Waiter, float64(sp.Waited.To-sp.Waited.From)/1000
 		} else if sp.To != 0 {
@@ -176,8 +178,8 @@ func (w *watching) changes(look *history.Look, began time.Time) []change {
 	return all
 }
 
-// event returns the name of the event that happened to a span. first is set in the first look.
-func (w *watching) event(sp *history.Span, first bool) string {
+// event returns the name of the event that happened to a span, which a look at now has shown. first is set in the first look.
+func (w *watching) event(sp *history.Span, now time.Time, first bool) string {
 	begun, ended := sp.ID > w.last, sp.To != 0
 	w.last = max(w.last, sp.ID)
 	switch {
@@ -191,6 +193,8 @@ func (w *watching) event(sp *history.Span, first bool) string {
 		return "waiting"
 	case ended && sp.State == "expired":
 		return "expired"
+	case ended && !sp.Holder.Expires.IsZero() && !now.Before(sp.Holder.Expires):
+		return "ended"
 	case ended:
 		return "released"
 	case begun && first:
