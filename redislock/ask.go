@@ -9,19 +9,17 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// call is one request for a lease. It holds the keys and arguments of the script too, so that a request needs one
+// leaseRequest is one request for a lease. It holds the keys and arguments of the script too, so that a request needs one
 // allocation.
-type call struct {
+type leaseRequest struct {
+	*driver.Request
 	s    *store
-	req  *driver.Request
 	key  string
 	h    handle
 	keys [5]string // of acquire.lua
@@ -46,7 +44,7 @@ type session struct {
 // Codes that acquire.lua and downgrade.lua return, besides 1 (granted) and 0 (not granted).
 const (
 	closedNow  = -2 // the server is in quarantine
-	ended      = -3 // there is a tombstone for the lease
+	tombstoned = -3 // there is a tombstone for the lease
 	otherSlots = -4 // the holders have agreed on another number of slots
 )
 
@@ -57,52 +55,63 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	if fail := s.check(req); fail != nil {
 		return driver.Answer{}, fail
 	}
-	c := &call{s: s, req: req, key: s.layout.Lock(req.Name)}
+	r := &leaseRequest{Request: req, s: s, key: s.layout.Lock(req.Name)}
 	if h, again := req.Handle.(*handle); again {
-		c.h = *h
+		r.h = *h
 	} else {
-		c.h = handle{kind: kindOf(req.Shared, req.Slots), record: s.records.Of(req, req.Keeps)}
+		r.h = handle{kind: kindOf(req.Shared, req.Slots), record: s.records.Of(req, req.Keeps)}
 	}
-	c.keys = s.keysOf(c.key, req.Lease)
+	r.keys = s.keysOf(r.key, req.Lease)
+	send := r.acquire
 	if req.Instead != "" {
-		return c.replace(ctx)
+		send = r.downgrade
 	}
-	if fail := c.listening(ctx); fail != nil {
-		return driver.Answer{Handle: c.handle()}, fail
+	ans, fail := send(ctx)
+	if fail != nil {
+		return driver.Answer{Handle: r.handle()}, fail
 	}
-	c.args = [...]string{s.id, c.h.kind, c.h.record, epoch.Millis(req.TTL), claimMillis, s.server.ChannelFor(c.key), epoch.Bit(req.Queue), c.h.place, req.Lease}
-	reply, since, by, fail := s.server.Run(ctx, acquireScript, c.keys[:], c.args[:])
+	return ans, nil
+}
+
+// acquire runs acquire.lua.
+func (r *leaseRequest) acquire(ctx context.Context) (driver.Answer, *driver.Failure) {
+	if fail := r.listening(ctx); fail != nil {
+		return driver.Answer{}, fail
+	}
+	s := r.s
+	r.args = [...]string{s.id, r.h.kind, r.h.record, epoch.Millis(r.TTL), claimMillis, s.server.ChannelFor(r.key), epoch.Bit(r.Queue), r.h.place, r.Lease}
+	reply, fail := s.server.Run(ctx, acquireScript, r.keys[:], r.args[:])
 	if fail == nil {
-		return c.answer(reply, since, by)
+		return r.answer(reply)
 	}
 	// The server has granted the lease, but too few replicas have it. A waiter asks again. A caller that does not wait
 	// gives the lease back at once, and so does a waiter if the failure is lasting.
-	if behind := new(conn.Behind); errors.As(fail.Err, &behind) && (!req.Queue || fail.Lasting) {
-		l := driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots, Handle: c.handle()}
+	if behind := new(conn.Behind); errors.As(fail.Err, &behind) && (!r.Queue || fail.Lasting) {
+		l := driver.Ref{Name: r.Name, Lease: r.Lease, Shared: r.Shared, Slots: r.Slots, Handle: r.handle()}
 		if _, err := s.End(ctx, l, driver.End{Unsure: true}); err == nil {
 			fail = &driver.Failure{Err: conn.Unavailable(behind), Lasting: fail.Lasting}
 		}
 	}
-	return driver.Answer{Handle: c.handle()}, fail
+	return driver.Answer{}, fail
 }
 
-// handle returns a copy, so that the Answer does not keep the whole call in memory.
-func (c *call) handle() *handle {
-	h := c.h
+// handle returns a copy, so that the Answer does not keep the whole request in memory.
+func (r *leaseRequest) handle() *handle {
+	h := r.h
 	return &h
 }
 
 // listening records the sessions before the request is sent. It returns a failure if the server refuses a waiter's
 // subscription for good, since the waiter would hear nothing.
-func (c *call) listening(ctx context.Context) *driver.Failure {
-	if c.req.Keeps {
-		c.main = c.s.server.Listening(c.key)
+func (r *leaseRequest) listening(ctx context.Context) *driver.Failure {
+	if r.Keeps {
+		r.main = r.s.server.Listening(r.key)
 	}
-	if !c.req.Queue {
+	if !r.Queue {
 		return nil
 	}
 	var refused error
-	if c.from, refused = c.s.server.Session(c.key); refused != nil {
+	if r.from, refused = r.s.server.Session(r.key); refused != nil {
 		if fail := conn.NotBound(ctx, refused); fail.Lasting {
 			return fail
 		}
@@ -111,65 +120,64 @@ func (c *call) listening(ctx context.Context) *driver.Failure {
 }
 
 // answer reads the reply of acquire.lua.
-func (c *call) answer(reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source) (driver.Answer, error) {
-	ans := driver.Answer{Since: since, Clock: clockOf(by, since, reply)}
-	switch code := epoch.Code(reply); {
-	case code == ended:
-		return driver.Answer{Handle: c.handle()}, &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
-	case code == otherSlots && len(reply) == 2:
-		n, _ := reply[1].AsInt64()
-		return driver.Answer{Handle: c.handle()}, &driver.Failure{Err: &driver.SlotsError{Held: int(n), Wanted: c.req.Slots}, Lasting: true}
-	case code == 1 && len(reply) == 5:
-		spare, _ := reply[2].AsInt64()
-		waits, _ := reply[3].AsInt64()
-		ans.Spare, ans.Waited = uint64(max(spare, 0)), waits != 0
-		return c.granted(ans, reply[1])
-	case code != 0 || len(reply) != 8:
-		return driver.Answer{Handle: c.handle()}, garbled(fmt.Errorf("the server's answer has %d parts", len(reply)))
+func (r *leaseRequest) answer(reply epoch.Reply) (driver.Answer, *driver.Failure) {
+	parts := reply.Parts
+	switch code := reply.Code(); {
+	case code == tombstoned:
+		return driver.Answer{}, &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
+	case code == otherSlots && len(parts) == 2:
+		n, _ := parts[1].AsInt64()
+		return driver.Answer{}, &driver.Failure{Err: &driver.SlotsError{Held: int(n), Wanted: r.Slots}, Lasting: true}
+	case code == 1 && len(parts) == 5:
+		spare, _ := parts[2].AsInt64()
+		waits, _ := parts[3].AsInt64()
+		return r.granted(reply, uint64(max(spare, 0)), waits != 0)
+	case code != 0 || len(parts) != 8:
+		return driver.Answer{}, garbled(fmt.Errorf("the server's answer has %d parts", len(parts)))
 	}
-	c.refused(&ans, reply)
-	if c.from != (conn.Session{}) && c.from.By == by.Conn {
-		ans.Session = session{c.from, by.Run()}
+	return r.refused(reply), nil
+}
+
+// granted returns the answer for a reply whose second part is the token. An exclusive lease needs no handle.
+func (r *leaseRequest) granted(reply epoch.Reply, spare uint64, waited bool) (driver.Answer, *driver.Failure) {
+	token, err := reply.Parts[1].AsUint64()
+	if err != nil {
+		return driver.Answer{}, garbled(fmt.Errorf("token: %w", err))
+	}
+	ans := driver.Answer{Granted: true, Token: token, Spare: spare, Waited: waited, Since: reply.Since, Clock: clockOf(reply)}
+	if r.h.kind != exclusive {
+		ans.Handle = r.handle()
+	}
+	if r.main != (conn.Session{}) && r.main == r.s.server.Listening(r.key) {
+		ans.Session = r.main // the client can keep the lease, since it hears when others want it
 	}
 	return ans, nil
 }
 
-// granted completes an answer that grants the lock. An exclusive lease needs no handle.
-func (c *call) granted(ans driver.Answer, token rueidis.RedisMessage) (driver.Answer, error) {
-	if c.h.kind != exclusive {
-		ans.Handle = c.handle()
+// refused returns the answer for a reply that does not grant the lock: {0, value, pttl, rank, place, closed, sharers,
+// time}.
+func (r *leaseRequest) refused(reply epoch.Reply) driver.Answer {
+	value, _ := reply.Parts[1].ToString()
+	pttl, _ := reply.Parts[2].AsInt64()
+	rank, _ := reply.Parts[3].AsInt64()
+	closed, _ := reply.Parts[5].AsInt64()
+	ans := driver.Answer{Since: reply.Since, Clock: clockOf(reply), Closed: time.Duration(closed) * time.Millisecond, Free: untilFree(pttl)}
+	if !r.Queue {
+		ans.Holders, ans.Rank = holders(value, pttl, reply.Parts[6]), 1
+		return ans
 	}
-	var err error
-	if ans.Token, err = token.AsUint64(); err != nil {
-		return driver.Answer{Handle: c.handle()}, garbled(fmt.Errorf("token: %w", err))
-	}
-	if c.main != (conn.Session{}) && c.main == c.s.server.Listening(c.key) {
-		ans.Session = c.main // the client can keep the lease, since it hears when others want it
-	}
-	ans.Granted = true
-	return ans, nil
-}
-
-// refused completes an answer that does not grant the lock. The reply is {0, value, pttl, rank, place, closed,
-// sharers, time}.
-func (c *call) refused(ans *driver.Answer, reply []rueidis.RedisMessage) {
-	value, _ := reply[1].ToString()
-	pttl, _ := reply[2].AsInt64()
-	rank, _ := reply[3].AsInt64()
-	closed, _ := reply[5].AsInt64()
-	ans.Closed, ans.Free = time.Duration(closed)*time.Millisecond, untilFree(pttl)
-	if !c.req.Queue {
-		ans.Holders, ans.Rank = holders(value, pttl, reply[6]), 1
-		return
-	}
-	c.h.place, _ = reply[4].ToString()
-	ans.Handle, ans.Rank = c.handle(), int(max(rank, 0))
-	if c.s.layout.Pattern != "" && rank == 0 && foreign(value) {
+	r.h.place, _ = reply.Parts[4].ToString()
+	ans.Handle, ans.Rank = r.handle(), int(max(rank, 0))
+	if r.s.layout.Pattern != "" && rank == 0 && foreign(value) {
 		ans.Free = foreignLook/2 + rand.N(foreignLook)
 		if free := untilFree(pttl); free >= 0 {
 			ans.Free = min(ans.Free, free)
 		}
 	}
+	if r.from != (conn.Session{}) && r.from.By == reply.By.Conn {
+		ans.Session = session{r.from, reply.RunID()}
+	}
+	return ans
 }
 
 // untilFree returns how long a lock lasts if nobody renews it, given the PTTL of its key. It is negative if the key has
@@ -195,31 +203,32 @@ func garbled(err error) *driver.Failure {
 }
 
 // clockOf reads the server's time, which is the last element of a reply.
-func clockOf(by epoch.Source, sent driver.Instant, reply []rueidis.RedisMessage) driver.Clock {
-	micros, err := reply[len(reply)-1].AsInt64()
+func clockOf(r epoch.Reply) driver.Clock {
+	micros, err := r.Parts[len(r.Parts)-1].AsInt64()
 	if err != nil {
 		return driver.Clock{}
 	}
-	return driver.Clock{Server: by.Addr, Sent: sent, At: time.Duration(micros) * time.Microsecond}
+	return driver.Clock{Server: r.By.Addr, Sent: r.Since, At: time.Duration(micros) * time.Microsecond}
 }
 
-// replace turns an exclusive lease into a shared one, by downgrade.lua.
-func (c *call) replace(ctx context.Context) (driver.Answer, error) {
-	s, req := c.s, c.req
-	reply, since, by, fail := s.server.Run(ctx, downgradeScript, c.keys[:],
-		[]string{s.id, c.h.kind, c.h.record, epoch.Millis(req.TTL), claimMillis, s.server.ChannelFor(c.key), req.Lease, req.Instead, s.layout.Beside(c.key)})
+// downgrade turns an exclusive lease into a shared one, by downgrade.lua.
+func (r *leaseRequest) downgrade(ctx context.Context) (driver.Answer, *driver.Failure) {
+	s := r.s
+	reply, fail := s.server.Run(ctx, downgradeScript, r.keys[:],
+		[]string{s.id, r.h.kind, r.h.record, epoch.Millis(r.TTL), claimMillis, s.server.ChannelFor(r.key), r.Lease, r.Instead, s.layout.Beside(r.key)})
 	if fail != nil {
-		return driver.Answer{Handle: c.handle()}, fail
+		return driver.Answer{}, fail
 	}
-	switch code := epoch.Code(reply); {
-	case code == 1 && len(reply) == 3:
-		return c.granted(driver.Answer{Since: since, Clock: clockOf(by, since, reply)}, reply[1])
-	case code == ended:
-		return driver.Answer{Handle: c.handle()}, &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
-	case code == closedNow && len(reply) == 2:
-		ms, _ := reply[1].AsInt64()
+	parts := reply.Parts
+	switch code := reply.Code(); {
+	case code == 1 && len(parts) == 3:
+		return r.granted(reply, 0, false)
+	case code == tombstoned:
+		return driver.Answer{}, &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
+	case code == closedNow && len(parts) == 2:
+		ms, _ := parts[1].AsInt64()
 		return driver.Answer{Closed: time.Duration(ms) * time.Millisecond}, nil
 	}
-	news, _ := reply[len(reply)-1].ToString()
+	news, _ := parts[len(parts)-1].ToString()
 	return driver.Answer{}, &driver.Failure{Err: storekit.HowLost(news), Lasting: true}
 }

@@ -222,7 +222,9 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 		keys[1], keys[2], keys[3] = none, none, none
 		reply, _, fail = efficient{s}.run(ctx, breakEfficient, keys, args...)
 	} else {
-		reply, _, _, fail = s.server.Run(ctx, breakScript, keys, args)
+		var r epoch.Reply
+		r, fail = s.server.Run(ctx, breakScript, keys, args)
+		reply = r.Parts
 	}
 	if fail != nil {
 		return fail.Err

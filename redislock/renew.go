@@ -40,19 +40,19 @@ func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (dri
 		keys [1]string
 		args [5]string
 	}{[...]string{key}, [...]string{l.Lease, epoch.Millis(ttl), shares, s.server.EpochKey(key), s.layout.Beside(key)}}
-	reply, since, by, fail := s.server.Run(ctx, extendScript, said.keys[:], said.args[:])
+	reply, fail := s.server.Run(ctx, extendScript, said.keys[:], said.args[:])
 	if fail != nil {
 		return driver.Renewal{}, fail
 	}
-	r := driver.Renewal{Since: since, Clock: clockOf(by, since, reply)}
+	r := driver.Renewal{Since: reply.Since, Clock: clockOf(reply)}
 	switch {
-	case len(reply) != 3:
+	case len(reply.Parts) != 3:
 		return r, storekit.HowLost("")
-	case epoch.Code(reply) != 1:
-		news, _ := reply[1].ToString()
+	case reply.Code() != 1:
+		news, _ := reply.Parts[1].ToString()
 		return r, storekit.HowLost(news)
 	}
-	left, _ := reply[1].AsInt64()
+	left, _ := reply.Parts[1].AsInt64()
 	r.Kept = time.Duration(left)*time.Millisecond >= ttl
 	return r, nil
 }
@@ -67,9 +67,9 @@ func (s *store) End(ctx context.Context, l driver.Ref, how driver.End) (found bo
 		keys [5]string
 		args [8]string
 	}{s.keysOf(key, l.Lease), [...]string{claimMillis, s.server.ChannelFor(key), s.id, h.kind, h.record, epoch.Bit(how.Unsure), epoch.Bit(how.Doubt), l.Lease}}
-	reply, _, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
+	reply, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
 	if fail != nil {
 		return false, fail
 	}
-	return epoch.Code(reply) == 1, nil
+	return reply.Code() == 1, nil
 }

@@ -3,7 +3,7 @@
 -- again, and to renew a claim. Repeating it is harmless. The part before "with
 -- queue.lua" is for the ordinary case: the locks are free and have no waiters. It reads
 -- all locks together.
--- Gets: now, closed of guard.lua; owned, lengthen, hold of lease.lua. Its rest, all of queue.lua.
+-- Gets: now, quarantine of guard.lua; owned, lengthen, hold of lease.lua. Its rest, all of queue.lua.
 -- KEYS: epoch; the floors of all locks; the tombstones of all leases; the locks; the queues
 -- ARGV: client, kind, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''; the leases
 -- Returns for each lock one of:
@@ -19,7 +19,7 @@
 local n = math.floor((#KEYS - 1) / 4) -- in a cluster KEYS has one key more, the last
 local client, kind, record, ttl, claim, channel, wait, place = unpack(ARGV, 1, 8)
 local epoch, known, at = KEYS[1], redis.call('MGET', unpack(KEYS, 1, 2 * n + 1)), now()
-local shut = closed(epoch, known[1], at, ttl)
+local shut = quarantine(epoch, known[1], at, ttl)
 
 local answers, rest = {}, n
 if shut == 0 and kind == 'exclusive' then

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- downgrade replaces an exclusive lease by a shared one, in one step, and grants the lock to
 -- the readers at the head of the queue too.
--- Gets: now, closed of guard.lua; lease.lua and queue.lua.
+-- Gets: now, quarantine of guard.lua; lease.lua and queue.lua.
 -- KEYS: as acquire, for one lock
 -- ARGV: client, kind, record, ttl ms, claim ms, channel, the shared lease, the exclusive lease,
 -- the beginning of the keys beside the lock
@@ -13,7 +13,7 @@ local epoch, floor, ended, lock, queue = unpack(KEYS)
 local client, kind, record, ttl, claim, channel, lease, old, beside = unpack(ARGV)
 
 local known, at = redis.call('MGET', epoch, floor, ended, lock), now()
-local shut = closed(epoch, known[1], at, ttl)
+local shut = quarantine(epoch, known[1], at, ttl)
 if shut < 0 then return {shut, ttl} end
 if known[3] then return {-3} end
 if not owned(known[4], old) then return {0, broken(beside, old)} end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions for locks with waiters, and for locks that several leases share.
--- Gets: boot, publish, now, digits, closed of guard.lua; all of lease.lua.
+-- Gets: boot, publish, now, digits, quarantine of guard.lua; all of lease.lua.
 -- Gives: try, wrote, join, parse, sharers, stay, leave, find, broken, highest, state, fits, left, give, pass, admit, go; ENDED, QUEUE, CLAIM.
 
 local QUEUE = 300000 -- TTL of a queue, in ms; each look of a waiter begins it anew
@@ -254,7 +254,7 @@ local function go(lock, floor, queue, epoch, claim, channel, at, moved)
   local s = state(lock, floor, queue, at, highest(known[1]), claim, channel)
   if known[3] then
     s.n, s.kind = 1, 'exclusive'
-  elseif closed(epoch, known[2], at) ~= 0 then
+  elseif quarantine(epoch, known[2], at) ~= 0 then
     s.n, s.kind = 1, 'closed'
   else
     s.n, s.kind = sharers(lock, at)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // check returns an error that says what to do if a client cannot use nodes with these
@@ -122,7 +123,7 @@ func isOdd(err error) bool {
 func (d *store) bless(ctx context.Context, nodes []*redisNode) error {
 	errs := make(chan error, len(nodes))
 	for _, n := range nodes {
-		go func() { errs <- n.router.Bless(ctx) }()
+		go func() { errs <- n.server.Change(ctx, epoch.Trust) }()
 	}
 	var err error
 	for range nodes {

@@ -18,7 +18,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/nodewire"
-	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
@@ -212,7 +211,7 @@ func leftBy(ctx context.Context, err error) error {
 // Bless declares that nobody holds a lease that the masters at url may have forgotten; see
 // redislock.Bless. All masters have to answer. Bless returns the errors of Open.
 func Bless(ctx context.Context, url string, opts *Options) error {
-	return eachNode(ctx, "bless", url, opts, (*cluster.Cluster).Bless)
+	return eachNode(ctx, "bless", url, opts, epoch.Trust)
 }
 
 // SetMaxTTL changes MaxTTL of all masters at url; see redislock.SetMaxTTL. Its error names
@@ -223,10 +222,10 @@ func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Opti
 	if err != nil {
 		return &pawl.Error{Op: "set MaxTTL", Err: fmt.Errorf("redlock: %w", err)}
 	}
-	return eachNode(ctx, "set MaxTTL", url, opts, (*cluster.Cluster).Set)
+	return eachNode(ctx, "set MaxTTL", url, opts, epoch.Setting)
 }
 
-func eachNode(ctx context.Context, op, url string, opts *Options, f func(*cluster.Cluster, context.Context) error) error {
+func eachNode(ctx context.Context, op, url string, opts *Options, mode string) error {
 	d, err := connect(ctx, url, opts)
 	if err != nil {
 		return &pawl.Error{Op: op, Err: err}
@@ -236,7 +235,7 @@ func eachNode(ctx context.Context, op, url string, opts *Options, f func(*cluste
 		n := m.Node.(*redisNode)
 		err := n.odd() // an odd node grants nothing to clients
 		if err == nil {
-			err = f(n.router, ctx)
+			err = n.server.Change(ctx, mode)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", m.Addr(), err))

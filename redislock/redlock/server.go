@@ -15,7 +15,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/nodewire"
-	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
@@ -29,7 +28,6 @@ var modes = [...]string{nodewire.Take: "take", nodewire.Heal: "heal"}
 // redisNode is a Redis server as a Node.
 type redisNode struct {
 	server *epoch.Server
-	router *cluster.Cluster // of server alone
 	layout *keys.Layout
 	roster *roster                                // nil of a node on its own, in tests
 	at     int                                    // the index of this node in roster
@@ -44,7 +42,6 @@ func newRedisNode(client rueidis.Client, conf epoch.Config, layout *keys.Layout)
 	n := &redisNode{layout: layout}
 	conf.Layout, conf.Check, conf.Hear, conf.Opened = layout, checkLua, n.hear, n.heard
 	n.server = epoch.New(client, conf)
-	n.router = cluster.One(n.server)
 	n.server.Listen()
 	return n
 }
@@ -57,10 +54,10 @@ func (n *redisNode) key(name string) string { return n.layout.Lock(name) }
 // run runs a script. It also returns the id of the server's run. Its errors mean what
 // nodewire.Node says.
 func (n *redisNode) run(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, err error) {
-	reply, _, by, fail := n.router.Run(ctx, script, keys, args)
+	r, fail := n.server.Run(ctx, script, keys, args)
 	switch {
 	case fail == nil:
-		return reply, by.Run(), nil
+		return r.Parts, r.RunID(), nil
 	case fail.Maybe, errors.Is(fail.Err, driver.ErrUnavailable):
 		return nil, "", fail.Err
 	}
@@ -200,7 +197,7 @@ func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
 
 // Status implements Node.
 func (n *redisNode) Status(ctx context.Context) (nodewire.Status, error) {
-	is, err := n.router.State(ctx)
+	is, err := n.server.State(ctx, []string{n.server.EpochKey()}, false)
 	if err != nil {
 		return nodewire.Status{}, independent(err)
 	}

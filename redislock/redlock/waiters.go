@@ -50,31 +50,35 @@ func (n *redisNode) readQueues(ctx context.Context, names []string, states []nod
 			queues, of[queue] = append(queues, queue), &states[i]
 		}
 	}
-	replies, err := n.router.Read(ctx, queues, func(b rueidis.Builder, queue string) []rueidis.Completed {
-		return []rueidis.Completed{b.Zrange().Key(queue).Min("0").Max("-1").Withscores().Build()}
-	})
+	var cmds []rueidis.Completed
+	for _, queue := range queues {
+		cmds = append(cmds, n.server.Client.B().Zrange().Key(queue).Min("0").Max("-1").Withscores().Build())
+	}
+	replies, err := n.server.DoMulti(ctx, cmds...)
 	if err != nil {
 		return // another node may answer
 	}
 	for i, r := range replies {
-		members, _ := r[0].AsZScores()
+		members, _ := r.AsZScores()
 		for _, m := range members {
 			of[queues[i]].Queue = append(of[queues[i]].Queue, nodewire.Place{Lease: m.Member, Place: uint64(m.Score)})
 		}
 	}
 	queues = slices.DeleteFunc(queues, func(queue string) bool { return len(of[queue].Queue) == 0 })
-	replies, err = n.router.Read(ctx, queues, func(b rueidis.Builder, queue string) []rueidis.Completed {
+	cmds = nil
+	for _, queue := range queues {
 		var records []string
 		for _, p := range of[queue].Queue {
 			records = append(records, queue+":"+p.Lease)
 		}
-		return []rueidis.Completed{b.Mget().Key(records...).Build()}
-	})
+		cmds = append(cmds, n.server.Client.B().Mget().Key(records...).Build())
+	}
+	replies, err = n.server.DoMulti(ctx, cmds...)
 	if err != nil {
 		return
 	}
 	for i, r := range replies {
-		values, _ := r[0].AsStrSlice()
+		values, _ := r.AsStrSlice()
 		for k, value := range values {
 			// CLIENT SEQ TOKEN TTL SET RECORD, as enqueue.lua says.
 			if parts := strings.SplitN(value, " ", 6); len(parts) == 6 {

@@ -28,10 +28,8 @@ type trip struct {
 	hops  int            // how many attempts a node has sent elsewhere, or has told to try again
 	began driver.Instant // when the first of these was
 
-	stale     *epoch.Binding // must not be used any more
-	forgot    int            // how many attempts have found a stale Binding, or no record of the epoch
-	elsewhere bool           // the connection has led to a replica, or to another run
-	fail      *conn.Failure  // why another attempt was needed; the result if attempts run out
+	stale  *epoch.Binding // must not be used any more
+	forgot int            // how many attempts have found a stale Binding, or no record of the epoch
 }
 
 func (c *Cluster) trip(key string) trip {
@@ -94,161 +92,120 @@ func (t *trip) again(ctx context.Context, s *epoch.Server, err error) bool {
 	return ctx.Err() == nil
 }
 
-// Run runs a script at the server that has its first key. It returns the reply, whose first element is a
-// number; an instant before the script was sent; and the run that has answered. If scripts are missing at the
-// server, Run loads them. If the epoch is missing, Run begins it. If Run returns a Failure, the caller must not
-// trust the reply.
-//
-// After a script has granted or renewed a lease, Run waits until Config.Replicas replicas have confirmed it. If
-// they do not confirm within Config.ReplicaTimeout, Run fails with conn.Behind.
+// Run runs a script at the server that has its first key; see epoch.Server.Run.
 //
 // In a cluster a script with several keys does not run while their hash slot moves from one node to another: each
 // node may have some of the keys, and the script would fail half-way.
-func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
+func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) (epoch.Reply, *driver.Failure) {
 	if c.Before != nil {
 		c.Before(script)
 	}
+	if c.one != nil {
+		return c.one.Run(ctx, script, keys, args)
+	}
 	t := c.trip(keys[0])
-	if c.one == nil && len(keys) > 1 {
+	if len(keys) > 1 {
 		keys = append(keys[:len(keys):len(keys)], noKey(c.epochKey(t.slot)))
 	}
-	for t.forgot < 5 {
-		reply, since, by, fail = t.try(ctx, script, keys, args)
-		if reply != nil || fail != nil {
-			return reply, since, by, fail
+	for t.forgot < epoch.Tries {
+		reply, again, fail := t.try(ctx, script, keys, args)
+		if !again {
+			return reply, fail
 		}
 	}
-	return nil, 0, epoch.Source{}, t.fail
+	return epoch.Reply{}, epoch.Forgets()
 }
 
-// try makes one attempt. If it returns neither a reply nor a Failure, another attempt may help.
-func (t *trip) try(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
+// try makes one attempt. again says that another one may help.
+func (t *trip) try(ctx context.Context, script int, keys, args []string) (reply epoch.Reply, again bool, fail *driver.Failure) {
 	s, asking, err := t.next(ctx)
 	if err != nil {
-		return nil, 0, by, conn.NotBound(ctx, err)
+		return reply, false, conn.NotBound(ctx, err)
 	}
 	b, err := s.Bound(ctx, t.stale)
 	if err != nil {
 		if t.again(ctx, s, err) {
-			return nil, 0, by, nil
+			return reply, true, nil
 		}
-		return nil, 0, by, conn.NotBound(ctx, err)
+		return reply, false, conn.NotBound(ctx, err)
 	}
-	if again, err := s.Prepare(b, script); err != nil {
-		return nil, 0, by, &conn.Failure{Err: err, Lasting: true}
-	} else if again {
-		t.anew(s, b, asking, epoch.Forgets())
-		return nil, 0, by, nil
+	if again, fail = s.Prepare(b, script); fail != nil {
+		return reply, false, fail
 	}
-	made, since := s.Made(), driver.Now()
-	if reply, err = t.c.call(ctx, s, b, t.slot, asking, script, keys, args); err != nil {
-		return nil, 0, by, t.refused(ctx, s, b, asking, made, err)
+	if again {
+		t.anew(s, b, asking)
+		return reply, true, nil
 	}
-	switch {
-	case len(reply) == 0 || epoch.Code(reply) == epoch.NoEpoch:
-	case epoch.Code(reply) == epoch.BeyondLimit:
-		return nil, 0, by, s.Beyond(b, reply)
-	default:
-		fail = s.Heard(b, reply)
-		if fail == nil && s.Scripts[script].Leases() && epoch.Code(reply) == 1 {
-			fail = s.Replicated(ctx, b, t.c.epochKey(t.slot))
+	since := driver.Now()
+	parts, err := t.call(ctx, s, b, asking, script, keys, args)
+	if err != nil {
+		ret := conn.Refused(err)
+		if ret != nil && ret.IsNoScript() {
+			t.anew(s, b, asking)
+			return reply, true, nil
 		}
-		if fail == nil && !asking {
-			fail = t.c.left(s, t.slot)
+		if t.again(ctx, s, err) {
+			return reply, true, nil
 		}
-		return reply, since, epoch.Source{Server: s, Binding: b}, fail
+		fail = conn.Classify(ctx, err)
+		fail.Passing = ret != nil && ret.IsTryAgain()
+		return reply, false, fail
 	}
-	return nil, 0, by, t.unrecorded(s, b)
-}
-
-// unrecorded handles NoEpoch: the record is missing, is of another run, or has another MaxTTL. It makes the next attempt
-// join the epoch anew.
-func (t *trip) unrecorded(s *epoch.Server, b *epoch.Binding) *conn.Failure {
-	if fail := s.Differs(b); fail != nil {
-		return fail
-	}
-	if t.c.one != nil {
-		t.stale = b
-	} else {
+	reply = epoch.Reply{Parts: parts, Since: since, By: s, Binding: b}
+	if again, fail = s.Judge(ctx, reply, script, t.c.epochKey(t.slot)); again {
 		b.Joined.Remove(t.slot)
+		t.forgot++
+	} else if fail == nil && !asking {
+		fail = t.c.left(s, t.slot)
 	}
-	t.forgot, t.fail = t.forgot+1, epoch.Forgets()
-	return nil
+	return reply, again, fail
 }
 
 // anew makes the next attempt use another Binding than b.
-func (t *trip) anew(s *epoch.Server, b *epoch.Binding, asking bool, why *conn.Failure) {
-	t.stale, t.fail = b, why
+func (t *trip) anew(s *epoch.Server, b *epoch.Binding, asking bool) {
+	t.stale = b
 	t.forgot++
 	if asking {
 		t.ask = s.Addr
 	}
 }
 
-// refused returns the Failure of a request that has failed with err, or nil if another attempt may help.
-func (t *trip) refused(ctx context.Context, s *epoch.Server, b *epoch.Binding, asking bool, made int64, err error) *conn.Failure {
-	ret := conn.Refused(err)
-	switch first := t.stale == nil && !t.elsewhere; {
-	case t.c.one != nil:
-		if fail := s.Elsewhere(ctx, first, made, err); fail != nil {
-			if t.anew(s, b, false, fail); !first { // b is new, and so leads to a master: keep it
-				t.stale = nil
-			}
-			t.elsewhere = true
-			return nil
-		}
-	case ret != nil && ret.IsNoScript():
-		t.anew(s, b, asking, epoch.Forgets())
-		return nil
-	case t.again(ctx, s, err):
-		return nil
-	}
-	fail := conn.Classify(ctx, err)
-	fail.Passing = ret != nil && ret.IsTryAgain()
-	return fail
-}
-
 // left returns an error if a reply from a node must not be trusted, because the slot is now
 // at another node. If a node has hung, and the cluster has replaced it, it first executes
 // the requests that were sent to it, and only then learns that it was replaced.
-func (c *Cluster) left(s *epoch.Server, slot int) *conn.Failure {
+func (c *Cluster) left(s *epoch.Server, slot int) *driver.Failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := c.owners[slot]; n == nil || n.now() == s {
 		return nil
 	}
-	return &conn.Failure{Err: fmt.Errorf("%w: the answer is from a node that had the hash slot before", driver.ErrUncertain), Maybe: true}
+	return &driver.Failure{Err: fmt.Errorf("%w: the answer is from a node that had the hash slot before", driver.ErrUncertain), Maybe: true}
 }
 
 // noKey returns a key that never exists, in the slot of key. While a slot moves, both nodes
 // answer TRYAGAIN to a script with this key, wherever its other keys are.
 func noKey(key string) string { return key + ":none" }
 
-// call runs a script for one request. At a single server it may combine the request with others into one call. In a
-// cluster it joins the epoch of the slot with the first request in that slot.
-func (c *Cluster) call(ctx context.Context, s *epoch.Server, b *epoch.Binding, slot int, asking bool, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
-	if c.one != nil {
-		return s.Ask(ctx, b, script, keys, args)
-	}
+// call runs a script for one request. It joins the epoch of the slot with the first request in that slot.
+func (t *trip) call(ctx context.Context, s *epoch.Server, b *epoch.Binding, asking bool, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
 	run := b.Call(s.Client, script, keys, args)
-	joined := !b.Guarded() || b.Joined.Has(slot)
+	joined := !b.Guarded() || b.Joined.Has(t.slot)
 	if joined && !asking {
-		return s.Reply(script, s.Do(ctx, run))
+		return s.Read(script, s.Do(ctx, run))
 	}
 	first := s.Client.B().Asking().Build()
 	if !asking {
-		first = c.tell(s, b, s.Client, slot, s.Args(s.Mode(), "", true))
+		first = t.c.tell(s, b, s.Client, t.slot, s.Args(s.Mode(), "", true))
 	}
 	replies, err := s.DoMulti(ctx, first, run)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := s.Reply(script, replies[1])
+	reply, err := s.Read(script, replies[1])
 	if asking {
 		return reply, err
 	}
-	fail := c.told(s, b, slot, replies[0])
-	if err == nil && len(reply) > 0 && epoch.Code(reply) == epoch.NoEpoch && fail != nil {
+	if fail := t.c.told(s, b, t.slot, replies[0]); err == nil && epoch.NoEpoch(reply) && fail != nil {
 		return nil, fail
 	}
 	return reply, err

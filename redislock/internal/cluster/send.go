@@ -9,7 +9,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -71,7 +70,7 @@ func (t *trip) send(ctx context.Context, cmd func(rueidis.Builder) rueidis.Compl
 
 // Send sends a command about a key, without the scripts of Config. It returns the answer, which may be nil,
 // and an instant before the command was sent.
-func (c *Cluster) Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure) {
+func (c *Cluster) Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *driver.Failure) {
 	if c.one != nil {
 		return c.one.Send(ctx, key, cmd)
 	}

@@ -6,6 +6,7 @@ package conn
 
 import (
 	"context"
+	"net"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
@@ -141,4 +142,44 @@ func (c *Conn) Close() {
 		c.contact.GiveUp()
 	}
 	c.Client.Close()
+}
+
+// heardConn is a connection that records in a Contact when it gets data, and when it ends.
+type heardConn struct {
+	net.Conn
+	c *Contact
+	n int64 // number, from 1
+}
+
+func (h heardConn) Read(b []byte) (int, error) {
+	n, err := h.Conn.Read(b)
+	if n > 0 {
+		now := int64(driver.Now())
+		h.c.heard.Store(now)
+		if h.n != h.c.conns.Load() {
+			raise(&h.c.left, now)
+		}
+	}
+	if err != nil {
+		h.c.breaks.Add(1)
+	}
+	return n, err
+}
+
+// Write yields first if other requests are under way, so that they join this write. rueidis
+// writes the waiting requests of all callers together. But the first request wakes the
+// writer, and without the yield the writer runs before the second request is there. Then each
+// request would cost a system call, here and in the server. Batches do not count as other
+// requests: while the server works on one batch, goroutines make the next.
+func (h heardConn) Write(b []byte) (int, error) {
+	if h.c.busy.Load()-h.c.batches.Load() > 1 && h.c.yield.Now() {
+		h.c.yield.Rest()
+	}
+	return h.Conn.Write(b)
+}
+
+func (h heardConn) Close() error {
+	h.c.forget(h.n)
+	h.c.breaks.Add(1)
+	return h.Conn.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -22,287 +21,12 @@ type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-// reply explains a kind of error of the server, and says what to do.
-type reply struct {
-	prefix string // of the error's text, without the "ERR " that rueidis removes
-	hint   string // what the error means, and what to write in the URL
-	client string // what to change in the client for goredis.New; empty if the client is right
-	doctor string // what to do at the server, for pawl doctor; if empty, the hint says it
-	kind   error  // for storekit.OfKind; nil if the error may pass, so that asking again may help
-}
-
-// forbidden begins the error of a script that runs a command for which the user has no right.
-const forbidden = "The user executing the script can't"
-
-// replies are the errors that Explain explains. With each of them the server has answered, and
-// has recorded nothing.
-var replies = []reply{
-	{
-		"LAYOUT",
-		"another version of pawl has used this store and prefix: use that version, or another Prefix (?prefix=)",
-		"another Prefix in redislock.Options",
-		"see who has used it: redis-cli GET pawl:epoch; then give one of the two programs another ?prefix=",
-		storekit.ErrConfig,
-	},
-	{
-		"NOAUTH",
-		"the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv + "; that of sentinels is ?sentinel_password=",
-		"the client's Password",
-		"put the password into PAWL_REDIS_PASSWORD, and run pawl doctor again",
-		storekit.ErrDenied,
-	},
-	{
-		"WRONGPASS",
-		"the server refuses this user or password; a password alone is written redis://:PASSWORD@host; those of sentinels are ?sentinel_username= and ?sentinel_password=",
-		"the client's Username and Password",
-		"see whether there is such a user: redis-cli ACL GETUSER NAME, and what it has tried: redis-cli ACL LOG 5",
-		storekit.ErrDenied,
-	},
-	{
-		"AUTH",
-		"the server has no password for this user: leave it out",
-		"a client without Username",
-		"leave user and password out of the URL and of PAWL_REDIS_PASSWORD, or give the server a user: redis-cli ACL SETUSER NAME",
-		storekit.ErrConfig,
-	},
-	{
-		"Client sent AUTH",
-		"the server has no password: leave it out",
-		"a client without Password",
-		"leave the password out of the URL and of PAWL_REDIS_PASSWORD, or give the server one: redis-cli CONFIG SET requirepass PASSWORD",
-		storekit.ErrConfig,
-	},
-	{
-		"NOPERM",
-		"the user lacks a right: see docs/redis-protocol.md for the least rights",
-		"",
-		"see which command and key it is: redis-cli ACL LOG 5; then redis-cli ACL SETUSER NAME with the rights in docs/redis-protocol.md",
-		storekit.ErrDenied,
-	},
-	{
-		forbidden,
-		"the user lacks a right: see docs/redis-protocol.md for the least rights",
-		"",
-		"see which command and key it is: redis-cli ACL LOG 5; then redis-cli ACL SETUSER NAME with the rights in docs/redis-protocol.md",
-		storekit.ErrDenied,
-	},
-	{
-		"READONLY",
-		"this server is a replica: use the address of its master",
-		"a client of the master, or redis.NewFailoverClient",
-		"see master_host in redis-cli INFO replication, and use that address",
-		nil,
-	},
-	{
-		"LOADING",
-		"the server is reading its data from disk: try again soon",
-		"",
-		"wait: redis-cli INFO persistence says how long (loading_eta_seconds)",
-		nil,
-	},
-	{
-		"OOM",
-		"the server has reached maxmemory: give it more, or free some",
-		"",
-		"redis-cli CONFIG SET maxmemory BYTES, or see what fills it: redis-cli --bigkeys",
-		nil,
-	},
-	{
-		"MASTERDOWN",
-		"this server is a replica that has lost its master: use the address of the master",
-		"a client of the master, or redis.NewFailoverClient",
-		"see master_host in redis-cli INFO replication: start that server, or promote this one: redis-cli REPLICAOF NO ONE",
-		nil,
-	},
-	{
-		"CLUSTERDOWN",
-		"the cluster is down, for want of a master or of a majority of them: see CLUSTER INFO; with cluster-require-full-coverage no it goes on without a part",
-		"",
-		"redis-cli --cluster check HOST:PORT",
-		nil,
-	},
-	{
-		"TRYAGAIN",
-		"the hash slot of this lock is moving to another node: try again; if that does not end, see redis-cli --cluster check",
-		"",
-		"redis-cli --cluster check HOST:PORT, and --cluster fix if a slot does not get on",
-		nil,
-	},
-	{
-		"ASK",
-		"the nodes of the cluster disagree about who has this hash slot: see redis-cli --cluster check",
-		"",
-		"redis-cli --cluster check HOST:PORT, and --cluster fix if a slot does not get on",
-		nil,
-	},
-	{
-		"MOVED",
-		"this server belongs to a cluster: name several of its nodes (?addr=); if you have, they disagree: see redis-cli --cluster check",
-		"redis.NewClusterClient",
-		"name several nodes in the URL: ?addr=HOST:PORT; if it has them: redis-cli --cluster check HOST:PORT",
-		nil,
-	},
-	{
-		"CROSSSLOT",
-		"this server belongs to a cluster: name several of its nodes (?addr=)",
-		"redis.NewClusterClient",
-		"name several nodes in the URL: ?addr=HOST:PORT",
-		storekit.ErrConfig,
-	},
-	{
-		"DB index is out of range",
-		"the server has fewer databases: see CONFIG GET databases, and the number at the end of the URL (?db=)",
-		"the client's DB",
-		"see redis-cli CONFIG GET databases, and use a smaller number in the URL",
-		storekit.ErrConfig,
-	},
-	{
-		"SELECT is not allowed",
-		"this server belongs to a cluster, which has database 0 only: leave the number of the database out",
-		"a client with DB 0",
-		"leave the number of the database out of the URL",
-		storekit.ErrConfig,
-	},
-	{
-		"This instance has cluster support disabled",
-		"this server belongs to no cluster: leave addr out, or add master_set if the addresses are those of sentinels",
-		"redis.NewClient",
-		"leave ?addr= out of the URL, or add ?master_set=NAME if the addresses are those of sentinels",
-		storekit.ErrConfig,
-	},
-	{
-		"MISCONF",
-		"the server cannot write to its disk and accepts no writes: see its log",
-		"",
-		"see rdb_last_bgsave_status and aof_last_write_status in redis-cli INFO persistence, and the log; free some space on its disk",
-		nil,
-	},
-	{
-		"NOREPLICAS",
-		"the server has fewer replicas than min-replicas-to-write asks for",
-		"",
-		"see redis-cli INFO replication, and start the replicas",
-		nil,
-	},
-	{
-		"BUSY",
-		"the server is busy with a slow script: see SCRIPT KILL",
-		"",
-		"redis-cli SCRIPT KILL, or FUNCTION KILL",
-		nil,
-	},
-	{
-		"Script killed",
-		"somebody has stopped the script with SCRIPT KILL: try again",
-		"",
-		"see who runs SCRIPT KILL",
-		nil,
-	},
-	{
-		"max number of clients",
-		"the server has as many clients as maxclients allows",
-		"",
-		"see whose they are: redis-cli CLIENT LIST; or redis-cli CONFIG SET maxclients NUMBER",
-		nil,
-	},
-	{
-		"WRONGTYPE",
-		"a key of this lock is used by another program: choose another Prefix",
-		"another Prefix in redislock.Options",
-		`see the findings of the check "keys", which name the key and delete it`,
-		storekit.ErrConfig,
-	},
-	{
-		"Can't execute",
-		"the server answers HELLO 3 and takes no other command on a connection with a subscription, as servers of RESP3 do: is it an imitation of Redis? With Mode Efficiency (?mode=efficiency) there are no subscriptions",
-		"Mode Efficiency in redislock.Options",
-		"use a server of Redis 7 or later, or ?mode=efficiency",
-		storekit.ErrConfig,
-	},
-	{
-		"received unknown message type",
-		"what answers is no Redis server: check host and port",
-		"the client's Addr",
-		"see what listens there: redis-cli -h HOST -p PORT PING",
-		storekit.ErrConfig,
-	},
-	{
-		"NOSCRIPT",
-		"the server has forgotten its scripts again and again: is it one server?",
-		"",
-		"see how many servers answer at that address: redis-cli INFO server, run_id, several times",
-		nil,
-	},
-}
-
-// Known reports whether replies has the text of a server's error. Servers return such an
-// error for any command.
-func Known(text string) bool {
-	return slices.ContainsFunc(replies, func(r reply) bool { return strings.HasPrefix(text, r.prefix) })
-}
-
-// Explain adds a hint to an error of the server, and reports whether it is lasting.
-func Explain(err error) (explained error, lasting bool) {
-	if text, ok := strings.CutPrefix(err.Error(), "unknown command "); ok {
-		return storekit.OfKind(storekit.ErrConfig, &unknownCommand{err, text}), true
-	}
-	if Refused(err) != nil {
-		err = scriptError{err}
-	}
-	for _, r := range replies {
-		if strings.HasPrefix(err.Error(), r.prefix) {
-			return storekit.OfKind(r.kind, &refusal{err, r}), r.kind != nil
-		}
-	}
-	return err, false
-}
-
-// refusal is an error of the server that replies explains.
-type refusal struct {
-	error
-	reply
-}
-
-func (e *refusal) Unwrap() error { return e.error }
-
-func (e *refusal) Error() string {
-	s := strings.TrimSuffix(e.error.Error(), ".") + ": " + e.hint
-	if e.client != "" {
-		s += "; with go-redis: " + e.client
-	}
-	return s
-}
-
-// Advice is for storekit.Advice.
-func (e *refusal) Advice() string { return e.doctor }
-
-// unknownCommand is the error of a server that does not have a command. Its text names the command, without
-// the arguments that are in the server's text.
-type unknownCommand struct {
-	error
-	rest string // of the text, after "unknown command "
-}
-
-func (e *unknownCommand) Unwrap() error { return e.error }
-
-func (e *unknownCommand) Error() string {
-	name, rest, _ := strings.Cut(e.rest, ",")
-	if _, more, ok := strings.Cut(rest, " : "); ok {
-		name += ": " + more
-	}
-	return fmt.Sprintf("the server has no command %s: it is older than Redis 7, a proxy before it does not pass the command on, or the command is renamed or forbidden there, "+
-		"as by rename-command and in some managed services; with Mode Efficiency (?mode=efficiency), where two may hold a lock, fewer commands are needed: see docs/managed-redis.md", name)
-}
-
 // Refused returns the server's answer if err is an error that the server has answered, else nil.
 func Refused(err error) *rueidis.RedisError {
 	var answer *rueidis.RedisError
 	errors.As(err, &answer)
 	return answer
 }
-
-// Failure is why a request failed.
-type Failure = driver.Failure
 
 // Behind is the error if the server has executed a request, and too few replicas have confirmed it.
 type Behind struct{ Err error }
@@ -315,41 +39,41 @@ func (e *Behind) Unwrap() error { return e.Err }
 // request. If a dial was given up because the context of another request ended, this
 // request was not sent. rueidis.ErrClosing leaves the outcome open, since requests under
 // way get it too when sentinels name another master.
-func Classify(ctx context.Context, err error) *Failure {
+func Classify(ctx context.Context, err error) *driver.Failure {
 	var answer *rueidis.RedisError
 	switch {
 	case errors.As(err, &answer) && Partial(answer.Error()):
 		explained, lasting := Explain(err)
-		return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, explained), Maybe: true, Lasting: lasting}
+		return &driver.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, explained), Maybe: true, Lasting: lasting}
 	case errors.As(err, &answer), undialled(err):
 		return NotBound(ctx, err)
 	case ctx.Err() != nil:
-		return &Failure{Err: ctx.Err(), Maybe: true, Silent: true}
+		return &driver.Failure{Err: ctx.Err(), Maybe: true, Silent: true}
 	}
-	return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true, Silent: true}
+	return &driver.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true, Silent: true}
 }
 
 // NotBound is Classify for an error with which the server has certainly not executed the
 // request.
-func NotBound(ctx context.Context, err error) *Failure {
+func NotBound(ctx context.Context, err error) *driver.Failure {
 	switch {
 	case ctx.Err() != nil:
-		return &Failure{Err: ctx.Err(), Silent: true}
+		return &driver.Failure{Err: ctx.Err(), Silent: true}
 	case undialled(err):
 		if errors.Is(err, errTooMany) {
-			return &Failure{Err: storekit.OfKind(driver.ErrRefused, Unavailable(dialHint(err)))}
+			return &driver.Failure{Err: storekit.OfKind(driver.ErrRefused, Unavailable(dialHint(err)))}
 		}
-		return &Failure{Err: Unavailable(dialHint(err)), Silent: true}
+		return &driver.Failure{Err: Unavailable(dialHint(err)), Silent: true}
 	case errors.Is(err, context.DeadlineExceeded): // not the caller's
-		return &Failure{Err: Unavailable(fmt.Errorf("the server accepts connections, and does not answer: %w", err)), Silent: true}
+		return &driver.Failure{Err: Unavailable(fmt.Errorf("the server accepts connections, and does not answer: %w", err)), Silent: true}
 	case errors.Is(err, io.EOF), strings.Contains(err.Error(), "connection reset"):
-		return &Failure{Err: Unavailable(fmt.Errorf("%w: the server has closed the connection: is it a Redis server, with TLS (rediss://) or without (redis://)?", err)), Silent: true}
+		return &driver.Failure{Err: Unavailable(fmt.Errorf("%w: the server has closed the connection: is it a Redis server, with TLS (rediss://) or without (redis://)?", err)), Silent: true}
 	}
 	explained, lasting := Explain(err)
 	if Refused(err) == nil && !errors.Is(err, ErrReplica) {
-		return &Failure{Err: Unavailable(explained), Lasting: lasting, Silent: true}
+		return &driver.Failure{Err: Unavailable(explained), Lasting: lasting, Silent: true}
 	}
-	return &Failure{Err: storekit.OfKind(driver.ErrRefused, Unavailable(explained)), Lasting: lasting}
+	return &driver.Failure{Err: storekit.OfKind(driver.ErrRefused, Unavailable(explained)), Lasting: lasting}
 }
 
 // Hopeless reports whether Dial used all its time before it returned err, so that dialling

@@ -71,11 +71,10 @@ func Unbound(script string) string { return whole(script, "", "PUBLISH", "0", ""
 
 // Binding is the set of scripts as loaded for one run of the server.
 type Binding struct {
-	done  chan struct{} // closed when the fields below are set
-	err   error
-	boot  string // the server's run_id; empty if it is not guarded
-	sha   []string
-	calls []call // one for each script of Config
+	done chan struct{} // closed when the fields below are set
+	err  error
+	boot string // the server's run_id; empty if it is not guarded
+	sha  []string
 	// limit is the MaxTTL in the text of the scripts; 0 if the store had none.
 	limit time.Duration
 	// theirs is the layout of the store's record if clients with another Pattern have made it. used
@@ -101,10 +100,7 @@ func (s *Server) Bound(ctx context.Context, stale *Binding) (*Binding, error) {
 			rest(ctx)
 			return nil, err
 		}
-		b = &Binding{done: make(chan struct{}), calls: make([]call, len(s.Scripts))}
-		for i := range b.calls {
-			b.calls[i] = call{s, b, i}
-		}
+		b = &Binding{done: make(chan struct{})}
 		s.binding = b
 		go s.bind(b, stale)
 	}

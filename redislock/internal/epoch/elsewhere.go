@@ -101,10 +101,10 @@ func (s *Server) drop(made int64) {
 // errForgets also describes an address that leads to two servers: the client cannot tell this from a server that forgets.
 var errForgets = errors.New("the server forgets its scripts or its data again and again: is it one server?")
 
-// Elsewhere returns nil unless err says that the connection leads to a replica or to another run. Then it returns the
-// Failure for the request. If this is not the first such error for the request, Elsewhere drops the first made
+// elsewhere returns nil unless err says that the connection leads to a replica or to another run. Then it returns the
+// Failure for the request. If this is not the first such error for the request, elsewhere drops the first made
 // connections.
-func (s *Server) Elsewhere(ctx context.Context, first bool, made int64, err error) *conn.Failure {
+func (s *Server) elsewhere(ctx context.Context, first bool, made int64, err error) *driver.Failure {
 	switch {
 	case !leadsElsewhere(err):
 		return nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
 // A client that moves from one run to another knows that the first run has granted
@@ -65,13 +64,13 @@ func (s *Server) hasMoved() bool {
 // Stale returns an error if a reply to b's scripts must not be trusted: this participant
 // has left the run of b in the meantime. That run may have executed the request without
 // knowing of the leases that the next run has granted.
-func (s *Server) Stale(b *Binding) *conn.Failure {
+func (s *Server) Stale(b *Binding) *driver.Failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b.move == s.moves.count {
 		return nil
 	}
-	return &conn.Failure{Err: fmt.Errorf("%w: the answer is from another run of the server", driver.ErrUncertain), Maybe: true}
+	return &driver.Failure{Err: fmt.Errorf("%w: the answer is from another run of the server", driver.ErrUncertain), Maybe: true}
 }
 
 // Runs reports whether run is the run that this participant uses, so that a message from it can be trusted. It is false for

@@ -24,7 +24,7 @@ import (
 // no epochs.
 
 // Sender sends one command about a key.
-type Sender func(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure)
+type Sender func(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *driver.Failure)
 
 // Agree returns driver.ErrDisagree if other clients of the store have a pattern other than
 // layout's. epoch is the key of the record of an epoch. If nobody has used the
@@ -81,7 +81,7 @@ func get(ctx context.Context, send Sender, key string) (value string, found bool
 
 // certain returns the error of a request for which a lost answer does no harm: it only reads, or it writes the pattern,
 // which the next request reads.
-func certain(ctx context.Context, r rueidis.RedisResult, fail *conn.Failure) error {
+func certain(ctx context.Context, r rueidis.RedisResult, fail *driver.Failure) error {
 	switch {
 	case fail == nil:
 		return nil
@@ -124,7 +124,7 @@ func (s *Server) differs(theirs string) error { return differs(s.Layout, theirs,
 // Differs returns an error if clients with another pattern use this store: then this client must not
 // get or renew leases. If they use one slot of a cluster, this client stops in all slots, since their
 // lock for a name may be in another slot than its own.
-func (s *Server) Differs(b *Binding) *conn.Failure {
+func (s *Server) Differs(b *Binding) *driver.Failure {
 	theirs := b.theirs
 	if t := s.Limit.theirs.Load(); t != nil {
 		theirs = *t
@@ -132,12 +132,5 @@ func (s *Server) Differs(b *Binding) *conn.Failure {
 	if theirs == "" {
 		return nil
 	}
-	return &conn.Failure{Err: s.differs(theirs), Lasting: true}
-}
-
-// noteGrant records that this participant has had a lease in the store, if reply says so.
-func (s *Server) noteGrant(reply []rueidis.RedisMessage) {
-	if Code(reply) == 1 && !s.Limit.had.Load() {
-		s.Limit.had.Store(true)
-	}
+	return &driver.Failure{Err: s.differs(theirs), Lasting: true}
 }

@@ -41,8 +41,8 @@ type round struct {
 	err  error
 }
 
-// Replicated waits until enough replicas have everything that b's scripts have written so far.
-func (s *Server) Replicated(ctx context.Context, b *Binding, key string) *conn.Failure {
+// replicated waits until enough replicas have everything that b's scripts have written so far.
+func (s *Server) replicated(ctx context.Context, b *Binding, key string) *driver.Failure {
 	if s.Replicas == 0 {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (s *Server) Replicated(ctx context.Context, b *Binding, key string) *conn.F
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		return &conn.Failure{Err: ctx.Err(), Maybe: true}
+		return &driver.Failure{Err: ctx.Err(), Maybe: true}
 	}
 	if fail := s.behind(r); fail != nil {
 		return fail
@@ -152,7 +152,7 @@ func (c *replicas) hangUp() {
 }
 
 // behind returns an error unless r has shown that enough replicas have the writes before it.
-func (s *Server) behind(r *round) *conn.Failure {
+func (s *Server) behind(r *round) *driver.Failure {
 	var why error
 	var lasting bool
 	switch {
@@ -165,7 +165,7 @@ func (s *Server) behind(r *round) *conn.Failure {
 	default:
 		return nil
 	}
-	return &conn.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, &conn.Behind{Err: why}), Maybe: true, Lasting: lasting}
+	return &driver.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, &conn.Behind{Err: why}), Maybe: true, Lasting: lasting}
 }
 
 // ReplicaTimeout returns how long a request for a lease with this TTL waits for replicas.

@@ -17,7 +17,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/batch"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
@@ -59,17 +58,20 @@ type Config struct {
 	News func(driver.News)
 }
 
-// Script is a script for locks. Its reply is an array that begins with a number: NoEpoch if closed()
+// Script is a script for locks. Its reply is an array that begins with a number: noEpoch if quarantine()
 // in guard.lua has returned that.
 type Script struct {
 	Text string
-	// Grants says that the script may grant a lease, and so needs an epoch. It returns BeyondLimit and
+	// Grants says that the script may grant a lease, and so needs an epoch. It returns beyondLimit and
 	// the TTL if the TTL is too long.
 	Grants bool
 	// Renews says that the script may renew a lease.
 	Renews bool
 	// PerRequest, if positive, says that the script takes many requests at a time, and returns an array
-	// of replies. See batch.Script.
+	// of replies. It is the number of arguments that each request has: the last ones. The other arguments,
+	// and the first key, must be the same for all requests, and are sent once. A call has the first key, then
+	// the second keys of all requests, then their third keys, and so on. In the same way it has the common
+	// arguments, then the first own arguments of all requests, and so on.
 	PerRequest int
 }
 
@@ -96,7 +98,7 @@ type Server struct {
 	work   sync.WaitGroup // the listener
 
 	epochKey string // unless it is a master of a cluster
-	requests batch.Requests
+	batches  batches
 	writes   atomic.Bool // this participant has asked for a grant
 	astray   astray
 
@@ -120,7 +122,7 @@ func New(client rueidis.Client, conf Config) *Server {
 	}
 	s.texts = append(s.texts, epochLua, markLua, conf.Check)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.requests.Context = s.ctx
+	s.batches.ctx, s.batches.send = s.ctx, s.evalsha
 	return s
 }
 
@@ -132,7 +134,7 @@ func (s *Server) Subscription() *conn.Subscription { return s.subscription }
 
 // Send sends a command about a key, without the scripts of Config. It returns the answer,
 // which may be nil, and an instant before the command was sent.
-func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure) {
+func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *driver.Failure) {
 	made, since := s.Made(), driver.Now()
 	r := s.Do(ctx, cmd(s.Client.B()))
 	switch err := r.Error(); {
@@ -148,7 +150,7 @@ func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) r
 }
 
 // Answered returns the Failure for an answer that is an error, else nil. A nil answer is no error.
-func Answered(ctx context.Context, r rueidis.RedisResult) *conn.Failure {
+func Answered(ctx context.Context, r rueidis.RedisResult) *driver.Failure {
 	if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) {
 		return conn.Classify(ctx, err)
 	}

@@ -30,7 +30,7 @@ local function hand(lock, listeners, floor, next, own, record, epoch)
     local token
     if to then
       token = tonumber(least) > tonumber(next) and least or next
-      if tonumber(token) <= tonumber(string.match(record or '0', '^%d+')) or tonumber(token) > LARGEST or closed(KEYS[1], epoch, at, ttl) ~= 0 then
+      if tonumber(token) <= tonumber(string.match(record or '0', '^%d+')) or tonumber(token) > LARGEST or quarantine(KEYS[1], epoch, at, ttl) ~= 0 then
         return false
       end
       local value = lease .. ' ' .. client .. ' ' .. token .. ' ' .. digits(at) .. ' ' .. text

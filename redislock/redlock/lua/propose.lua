@@ -2,7 +2,7 @@
 -- propose asks for one lock, or for more time, for each of several leases. A client may
 -- repeat it. This part serves the ordinary case: free locks, each for one exclusive lease.
 -- It reads all of them together.
--- Gets: now, digits, closed, beyond of guard.lua; common.lua. The rest also gets each of each.lua and all of state.lua.
+-- Gets: now, digits, quarantine, beyond of guard.lua; common.lua. The rest also gets each of each.lua and all of state.lua.
 -- KEYS: the epoch; then for all leases the floors, the marks that they have ended, the locks,
 -- the listeners, the wishes
 -- ARGV: the beginning of the record of the set of nodes, or ''; the mode: take or heal, with ' queued' after it if the
@@ -25,7 +25,7 @@ end
 
 -- MGET returns nothing for a key that is not a string.
 local answers, rest, known = {}, n, redis.call('MGET', unpack(KEYS, 1, 3 * n + 1))
-if mode == 'take' and shared == '0' and closed(epoch, known[1], at, ttl) == 0 then
+if mode == 'take' and shared == '0' and quarantine(epoch, known[1], at, ttl) == 0 then
   local middle, tail = ' ' .. client .. ' ', ' ' .. digits(at) .. ' ' .. record
   for i = 1, n do
     local floor, news, value = known[1 + i], known[n + 1 + i], known[2 * n + 1 + i]
@@ -70,7 +70,7 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
       if no then return {no, ttl} end
       has = true
     elseif not value and (#live == 0 or shared) then
-      shut = closed(epoch, known[1], at, ttl)
+      shut = quarantine(epoch, known[1], at, ttl)
       if shut < 0 then return {shut, ttl} end
       if shut > 0 then
         has = false

@@ -30,7 +30,7 @@ local SILENCE = 2000 -- for how many ms a server in use may be silent
 local SLACK = 1000000 -- in microseconds: clients report ENDS late by a round trip, and these delays must not add up
 
 -- The script writes UNSEEN as the time of the last look, and replicas get it. So if a former master
--- gets the record back from a replica, closed looks at once whether the record is for its data.
+-- gets the record back from a replica, quarantine looks at once whether the record is for its data.
 local UNSEEN = '0000000000000000'
 
 local epoch = KEYS[1]

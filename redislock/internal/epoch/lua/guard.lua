@@ -3,7 +3,7 @@
 -- Gets: boot, the run_id of the server, or '' if the server is not guarded; publish, the
 -- command that sends messages to clients; limit, MaxTTL in ms; layout, the beginning of the records of this
 -- client: 1, a space, and the Pattern, or - without one.
--- Gives: now, digits, lineage, closed, beyond.
+-- Gives: now, digits, lineage, quarantine, beyond.
 
 local LOOK = 50000 -- for how many microseconds a look at the server's role is valid while the seal is intact
 
@@ -52,12 +52,12 @@ local function keep(epoch, record)
   redis.set_repl(redis.REPL_ALL)
 end
 
--- closed returns the remaining quarantine in microseconds; -5 if ttl is longer than MaxTTL; or -1 if the record of the
+-- quarantine returns the remaining quarantine in microseconds; -5 if ttl is longer than MaxTTL; or -1 if the record of the
 -- epoch must be made anew. That is so if the record is missing, is of another run of the server, of other data or of
 -- clients with another Pattern, if its MaxTTL is not the limit of this script, or if the clock was set back.
--- ttl is nil when a script hands a lock to a waiter. Then closed does not check MaxTTL: the waiter checks its TTL when
+-- ttl is nil when a script hands a lock to a waiter. Then quarantine does not check MaxTTL: the waiter checks its TTL when
 -- it renews, and MaxTTL may have changed since this script was loaded.
-local function closed(epoch, record, at, ttl)
+local function quarantine(epoch, record, at, ttl)
   if boot == '' then return 0 end
   -- Each grant runs this, so do not parse the whole record at first.
   local head = layout .. ' ' .. boot .. ' '

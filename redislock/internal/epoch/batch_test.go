@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package batch
+package epoch
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,20 +15,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// script is one of several that take this many arguments for each request.
-type script struct{ own, which int }
-
-func (s script) PerRequest() int { return s.own }
-
-func (s script) Call(context.Context, int, []string, []string) ([]rueidis.RedisMessage, error) {
-	return nil, nil
-}
-
-// TestJoin: requests are in a batch with their like only, and in one that is not complete.
+// TestJoin: requests are in one batch if their scripts, their first keys and their common
+// arguments are the same, up to maxBatch of them.
 func TestJoin(t *testing.T) {
-	var r Requests
-	join := func(which int, epoch, common, own string) (*batch, int) {
-		return r.join(script{2, which}, []string{epoch, "lock " + own}, []string{common, own, "token " + own})
+	var sent struct{ keys, args []string }
+	r := batches{ctx: t.Context(), send: func(_ context.Context, _ scriptCall, _ int, keys, args []string) ([]rueidis.RedisMessage, error) {
+		sent.keys, sent.args = keys, args
+		return nil, nil
+	}}
+	join := func(script int, epoch, common, own string) (*batch, int) {
+		return r.join(scriptCall{nil, script, 2}, []string{epoch, "lock " + own}, []string{common, own, "token " + own})
 	}
 	b, i := join(0, "epoch", "ttl", "0")
 	if i != 0 {
@@ -53,8 +50,16 @@ func TestJoin(t *testing.T) {
 	if n := r.gather(b); n != maxBatch {
 		t.Errorf("%d requests are in a batch that is complete", n)
 	}
-	if len(b.keys) != 2 || len(b.keys[0]) != 1 || len(b.keys[1]) != maxBatch || b.keys[1][7] != "lock 7" || b.own[0][7] != "7" || b.own[1][7] != "token 7" || len(b.common) != 1 {
-		t.Errorf("the keys are %v, the arguments %v and %v", b.keys, b.common, b.own)
+	r.sendBatch(b)
+	keys, args := []string{"epoch"}, []string{"ttl"}
+	for n := range maxBatch {
+		keys, args = append(keys, fmt.Sprint("lock ", n)), append(args, fmt.Sprint(n))
+	}
+	for n := range maxBatch {
+		args = append(args, fmt.Sprint("token ", n))
+	}
+	if !slices.Equal(sent.keys, keys) || !slices.Equal(sent.args, args) {
+		t.Errorf("the keys are %q, the arguments %q", sent.keys, sent.args)
 	}
 	for n := len(r.open); n < maxOpen; n++ {
 		join(0, "epoch", fmt.Sprint("ttl ", n), "")
@@ -64,38 +69,33 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestGather: a request that comes after a batch was closed is in another one.
+// TestGather: a batch with one request is sent without a batch, and nobody joins it any more.
 func TestGather(t *testing.T) {
-	var r Requests
-	b, _ := r.join(script{own: 1}, []string{"epoch"}, []string{""})
+	var r batches
+	b, _ := r.join(scriptCall{own: 1}, []string{"epoch"}, []string{""})
 	if n := r.gather(b); n != 1 {
 		t.Errorf("%d requests are in the batch; want 1", n)
 	}
-	if c, i := r.join(script{own: 1}, []string{"epoch"}, []string{""}); c == b || i != 0 {
+	if c, i := r.join(scriptCall{own: 1}, []string{"epoch"}, []string{""}); c == b || i != 0 {
 		t.Error("a request joins a batch that is closed")
 	}
 }
 
-// silent is a script on a server that does not answer.
-type silent struct{ script }
-
-func (silent) Call(ctx context.Context, _ int, _, _ []string) ([]rueidis.RedisMessage, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-// TestCallsEnd: a call for requests that were all given up ends with the participant. The bubble fails if a call is left.
+// TestCallsEnd: when the callers have given up, and the participant is closed, no call is left.
 func TestCallsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(context.Background())
-		r := Requests{Context: life}
+		r := batches{ctx: life, send: func(ctx context.Context, _ scriptCall, _ int, _, _ []string) ([]rueidis.RedisMessage, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var asked sync.WaitGroup
 		for i := range 3 * fewRequests {
 			asked.Go(func() {
-				if _, err := r.Ask(ctx, silent{script{own: 1}}, []string{"epoch"}, []string{fmt.Sprint(i)}); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("Ask = %v; want the end of its context", err)
+				if _, err := r.ask(ctx, scriptCall{own: 1}, []string{"epoch"}, []string{fmt.Sprint(i)}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("ask = %v; want the end of its context", err)
 				}
 			})
 		}
