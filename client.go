@@ -24,15 +24,6 @@ type Client struct {
 	longest  atomic.Int64 // MaxTTL of the store, a time.Duration, as last heard; 0 before
 }
 
-// Guarantees returns what the store of the client promises. It returns the zero value as long
-// as the client has not reached its store.
-func (c *Client) Guarantees() Guarantees {
-	if !c.core.Connected() {
-		return Guarantees{}
-	}
-	return Guarantees(c.core.Store().Caps().Guarantees)
-}
-
 // Close releases the leases that are still held, removes what lost ones have left in the
 // store, waits for the requests in the background, and closes the store. Calls of Acquire that
 // wait return ErrClosed. If the store does not answer, Close takes some five seconds, however
@@ -41,11 +32,8 @@ func (c *Client) Guarantees() Guarantees {
 // returns the same.
 func (c *Client) Close() error { return client.Only(c.core.Close()) }
 
-// minPause and maxPause bound the pause before a call begins anew.
-const (
-	minPause = 20 * time.Millisecond
-	maxPause = 500 * time.Millisecond
-)
+// maxTrace is the longest text of Observer.Trace that is stored. A traceparent has 55 characters.
+const maxTrace = 64
 
 // caller returns the holder for the record of a call, and the context of the call if the observer wants it.
 func (c *Client) caller(ctx context.Context) (*driver.Holder, context.Context) {
@@ -140,10 +128,7 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	if l == nil && err == nil {
 		l, err = c.core.TryAcquire(ctx, req, set.Call)
 	}
-	if err != nil {
-		return nil, c.opError(ctx, "try", name, err)
-	}
-	return (*Lease)(l), nil
+	return (*Lease)(l), c.opError(ctx, "try", name, err)
 }
 
 // request checks the arguments of an attempt. Package client gives
@@ -157,10 +142,10 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 		return nil, set, wrap(op, name, err)
 	}
 	if ctx.Err() != nil {
-		return nil, set, wrap(op, name, client.Left(ctx, nil))
+		return nil, set, wrap(op, name, client.GaveUp(ctx, nil))
 	}
 	if set.Terms.MinHold > 0 {
-		if err := c.checkKept(ctx, set.Terms.MinHold); err != nil {
+		if err := c.checkMinHold(ctx, set.Terms.MinHold); err != nil {
 			return nil, set, wrap(op, name, err)
 		}
 	}
@@ -173,59 +158,6 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 	}, set, nil
 }
 
-// Do runs f while holding a lease on name, for which it waits as Acquire does. The context of
-// f ends with the lease. Do returns the error of f, or of acquiring or releasing. If the lease
-// ended while f ran, the error is also ErrLost or ErrReleased, whatever f returned.
-func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
-	return do(ctx, "acquire", c.Acquire, name, f, opts)
-}
-
-// TryDo runs f while holding a lease on name, if TryAcquire gets one. If not, TryDo returns the
-// error of TryAcquire and does not call f: ErrHeld says that somebody else holds the name.
-// Otherwise TryDo is like Do.
-func (c *Client) TryDo(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
-	return do(ctx, "try", c.TryAcquire, name, f, opts)
-}
-
-func noWork(op, name string) error {
-	return wrap(op, name, errors.New("the function to call is nil: give the work to be done under the lease"))
-}
-
-// acquireOne is Client.Acquire or Client.TryAcquire.
-type acquireOne func(ctx context.Context, name string, opts ...Option) (*Lease, error)
-
-// do runs f under a lease.
-func do(ctx context.Context, op string, one acquireOne, name string, f func(context.Context, *Lease) error, opts []Option) (err error) {
-	ctx = present(ctx)
-	if f == nil {
-		return noWork(op, name)
-	}
-	l, err := one(ctx, name, opts...)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		// If the lease had ended before, the work was not done under it.
-		ended := l.Err()
-		cause := l.inner().Cause()
-		if rel := l.Release(ctx); ended == nil {
-			ended, cause = rel, rel
-		}
-		switch {
-		case ended == nil:
-		case err == nil:
-			err = ended
-		case errors.Is(err, cause): // f has returned how its context ended
-			err = client.Only(err)
-		default:
-			err = client.Only(fmt.Errorf("%w; %w", ended, err))
-		}
-	}()
-	ctx, cancel := l.Context(ctx)
-	defer cancel()
-	return f(ctx, l)
-}
-
 // Inspect returns the holders of name and its waiters. Both are empty if nobody uses the name.
 // The answer is for people and their tools: it may be out of date when it is read.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
@@ -235,10 +167,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	if err == nil {
 		info, err = c.core.Inspect(ctx, name)
 	}
-	if err != nil {
-		return nil, c.opError(ctx, "inspect", name, err)
-	}
-	return infoOf(info), nil
+	return infoOf(info), c.opError(ctx, "inspect", name, err)
 }
 
 // List describes the names that have a holder or a waiter and begin with prefix, sorted by name.
@@ -251,10 +180,7 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	if err == nil {
 		list, err = c.core.List(ctx, prefix)
 	}
-	if err != nil {
-		err = c.opError(ctx, "list", prefix, err)
-	}
-	return infosOf(list), err
+	return each(list, infoOf), c.opError(ctx, "list", prefix, err)
 }
 
 // Store describes the store itself: the longest TTL that its clients have agreed on, and
@@ -265,7 +191,7 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	var info *driver.StoreInfo
 	err := c.core.Usable(ctx)
 	if err == nil {
-		info, err = c.core.Store().Describe(ctx)
+		info, err = c.core.Participant().Describe(ctx)
 	}
 	if err != nil {
 		return nil, c.opError(ctx, "describe", "", err)
@@ -294,11 +220,11 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	if err != nil {
 		return c.opError(ctx, "break", name, err)
 	}
-	if err := c.core.Store().Break(ctx, name, lease, c.holder, why); err != nil && err == ctx.Err() {
+	err = c.core.Participant().Break(ctx, name, lease, c.holder, why)
+	switch {
+	case err != nil && err == ctx.Err():
 		return c.opError(ctx, "break", name, err)
-	} else if err != nil {
-		// Unlike opError, keep the store's error if ctx has ended: it may say why the
-		// victim has not let go.
+	case err != nil: // unlike opError, keep the store's error if ctx has ended: it may say why the victim has not let go
 		return wrap("break", name, err)
 	}
 	c.observer.broken(name, lease, why)
@@ -313,7 +239,10 @@ func (c *Client) ready(ctx context.Context, name string) error {
 	return driver.CheckName(name)
 }
 
-// opError adds operation and name to err.
+// opError adds operation and name to err, unless it is nil.
 func (c *Client) opError(ctx context.Context, op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return wrap(op, name, c.core.Reason(ctx, err))
 }

@@ -174,65 +174,24 @@ func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
 // Deadlocks reports only certain cycles, by Waiter.Holds. It takes no waiter for one of several
 // slots as blocked, because any holder may leave first.
 func Deadlocks(before, after []*Info) (cycles [][]Blocked) {
-	stood := make(map[[3]string]bool)
-	for _, b := range blocked(before) {
-		stood[b.key()] = true
-	}
-	var all []Blocked
-	owners := make(map[string][]Blocked) // by the leases that the waiters hold
-	for _, b := range blocked(after) {
-		if !stood[b.key()] {
-			continue
-		}
-		all = append(all, b)
-		for _, h := range b.Waiter.Holds {
-			owners[h.Lease] = append(owners[h.Lease], b)
-		}
-	}
-	told := make(map[string]bool)
-	for _, b := range all {
-		if told[b.Waiter.Lease] {
-			continue
-		}
-		if cycle := closed([]Blocked{b}, owners, make(map[[3]string]bool)); cycle != nil {
-			for _, b := range cycle {
-				told[b.Waiter.Lease] = true
-			}
-			cycles = append(cycles, cycle)
-		}
-	}
-	return cycles
+	return client.Cycles(blocked(before), blocked(after))
 }
-
-// closed extends path to a cycle, and returns it, or nil. It goes through each Blocked once.
-func closed(path []Blocked, owners map[string][]Blocked, seen map[[3]string]bool) []Blocked {
-	for _, next := range owners[path[len(path)-1].By.Lease] {
-		if next.Waiter.Lease == path[0].Waiter.Lease {
-			return path
-		}
-		if seen[next.key()] {
-			continue
-		}
-		seen[next.key()] = true
-		if cycle := closed(append(path, next), owners, seen); cycle != nil {
-			return cycle
-		}
-	}
-	return nil
-}
-
-func (b *Blocked) key() [3]string { return [3]string{b.Name, b.Waiter.Lease, b.By.Lease} }
 
 // blocked returns the waiters that hold leases, each with every lease that is certainly in its way. A reader
 // behind a writer may wait while readers hold the name; then the writer is in its way, not the readers.
-func blocked(infos []*Info) (all []Blocked) {
+func blocked(infos []*Info) (all []client.Blocked[Blocked]) {
 	for _, info := range infos {
 		for _, w := range info.Waiters {
 			for _, h := range info.Holders {
 				free := w.Shared && h.Shared || w.Slots > 1 && h.Slots > 0
-				if w.Lease != "" && len(w.Holds) > 0 && !free {
-					all = append(all, Blocked{w, info.Name, h})
+				if w.Lease == "" || len(w.Holds) == 0 || free {
+					continue
 				}
+				b := client.Blocked[Blocked]{Of: Blocked{w, info.Name, h}, Wait: client.Wait{Name: info.Name, Waiter: w.Lease, By: h.Lease}}
+				for _, hold := range w.Holds {
+					b.Holds = append(b.Holds, hold.Lease)
+				}
+				all = append(all, b)
 			}
 		}
 	}
@@ -241,7 +200,7 @@ func blocked(infos []*Info) (all []Blocked) {
 
 // search implements client.Config.Search.
 func search(before, after []*driver.Info, lease string) (rank int, dead error) {
-	for _, cycle := range Deadlocks(infosOf(before), infosOf(after)) {
+	for _, cycle := range Deadlocks(each(before, infoOf), each(after, infoOf)) {
 		i := slices.IndexFunc(cycle, func(b Blocked) bool { return b.Waiter.Lease == lease })
 		if i < 0 {
 			continue
@@ -256,3 +215,27 @@ func search(before, after []*driver.Info, lease string) (rank int, dead error) {
 	}
 	return 0, nil
 }
+
+// HeldError is an ErrHeld that says who holds the name.
+type HeldError struct {
+	Info  *Info // nil, or without holders, if the store could not say
+	Place int   // the place in the queue of a call that waited: 1 is next; 0 if unknown
+}
+
+// Error describes the holder.
+func (e *HeldError) Error() string {
+	d := driver.HeldError{Place: e.Place}
+	if e.Info != nil {
+		d.Info = new(driver.Info)
+		for _, h := range e.Info.Holders {
+			d.Info.Holders = append(d.Info.Holders, driver.Held{
+				Holder: driver.Holder(h.Holder), Token: h.Token, Why: h.Why, Acquired: h.Acquired, Shared: h.Shared, Slots: h.Slots,
+				Orphan: h.Orphan, Transaction: (*driver.Transaction)(h.Transaction),
+			})
+		}
+	}
+	return d.Error()
+}
+
+// Is makes errors.Is(err, ErrHeld) true.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }

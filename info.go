@@ -3,6 +3,7 @@
 package pawl
 
 import (
+	"context"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -108,30 +109,6 @@ func (t *Transaction) String() string { return (*driver.Transaction)(t).String()
 // End says how to end the transaction by hand.
 func (t *Transaction) End() string { return (*driver.Transaction)(t).End() }
 
-// HeldError is an ErrHeld that says who holds the name.
-type HeldError struct {
-	Info  *Info // nil, or without holders, if the store could not say
-	Place int   // the place in the queue of a call that waited: 1 is next; 0 if unknown
-}
-
-// Error describes the holder.
-func (e *HeldError) Error() string {
-	d := driver.HeldError{Place: e.Place}
-	if e.Info != nil {
-		d.Info = new(driver.Info)
-		for _, h := range e.Info.Holders {
-			d.Info.Holders = append(d.Info.Holders, driver.Held{
-				Holder: driver.Holder(h.Holder), Token: h.Token, Why: h.Why, Acquired: h.Acquired, Shared: h.Shared, Slots: h.Slots,
-				Orphan: h.Orphan, Transaction: (*driver.Transaction)(h.Transaction),
-			})
-		}
-	}
-	return d.Error()
-}
-
-// Is makes errors.Is(err, ErrHeld) true.
-func (e *HeldError) Is(target error) bool { return target == ErrHeld }
-
 // LostError is an ErrLost that says why the lease is lost.
 type LostError struct {
 	Reason Reason  // how the lease was lost
@@ -210,25 +187,24 @@ type StoreInfo struct {
 	Why, Do string        // why it is closed, and how to end that at once; empty if it is not
 }
 
-func infosOf(list []*driver.Info) (infos []*Info) {
+// each returns f of each element of list.
+func each[D, E any](list []D, f func(D) E) (all []E) {
 	for _, d := range list {
-		infos = append(infos, infoOf(d))
+		all = append(all, f(d))
 	}
-	return infos
+	return all
 }
 
 func infoOf(d *driver.Info) *Info {
 	if d == nil {
 		return nil
 	}
-	info := &Info{Name: d.Name, Token: d.Token}
-	for i := range d.Holders {
-		info.Holders = append(info.Holders, *heldOf(&d.Holders[i]))
-	}
-	for _, w := range d.Waiters {
-		info.Waiters = append(info.Waiters, Waiter{Holder(w.Holder), w.Lease, w.Since, w.Why, w.Shared, w.Slots, holdsOf(w.Holds), w.Local})
-	}
-	return info
+	return &Info{d.Name, d.Token, each(d.Holders, func(h driver.Held) Held { return *heldOf(&h) }), each(d.Waiters, waiterOf)}
+}
+
+func waiterOf(d driver.Waiter) Waiter {
+	holds := each(d.Holds, func(h driver.Hold) Hold { return Hold(h) })
+	return Waiter{Holder(d.Holder), d.Lease, d.Since, d.Why, d.Shared, d.Slots, holds, d.Local}
 }
 
 func heldOf(d *driver.Held) *Held {
@@ -238,9 +214,33 @@ func heldOf(d *driver.Held) *Held {
 	return &Held{Holder(d.Holder), d.Lease, d.Token, d.Why, d.Acquired, d.Renewed, d.Expires, d.Shared, d.Slots, d.Keeps, d.Idle, d.Orphan, (*Transaction)(d.Transaction)}
 }
 
-func holdsOf(holds []driver.Hold) (all []Hold) {
-	for _, h := range holds {
-		all = append(all, Hold(h))
-	}
-	return all
+// Event describes one thing that has happened to a lease, or, for Stepped, Closed, Silent and
+// Refused, to the store.
+type Event struct {
+	Name   string        // of the lease
+	Lease  string        // the id of the lease; empty if there is none
+	Token  Token         // 0 if there is none
+	Waited time.Duration // how long the call or the request took
+	Held   time.Duration // how long the lease was held, once it has ended
+	Err    error         // an *Error; of Waited, Suspect, Lost, Released and Refused
+
+	// These describe the call that asked for the lease.
+	Context context.Context // its context, for its values
+	Shared  bool            // it has the option Shared
+	Slots   int             // the n of the option Slots; 0 without it
+	Tried   bool            // it does not wait: TryAcquire and the like
+
+	// Idle means, in Released, that the client keeps the grant of the store, see KeepIdle, and in
+	// Acquired, that the client had kept the grant and did not ask the store.
+	Idle bool
+
+	// Behind, in Acquired and Waited, is a lease that the call found in its way, for the link of a
+	// span. The client asks the store for it once, after 50 ms of waiting and only with
+	// Observer.Trace. It is nil otherwise, and if the store did not say.
+	Behind *Held
+
+	Server string        // of Stepped, Closed and Silent; for people
+	Step   time.Duration // of Stepped; negative if the clock was set back
+	Left   time.Duration // of Renewed, Suspect and Closed
+	TTL    time.Duration // of Renewed
 }

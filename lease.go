@@ -218,3 +218,10 @@ func present(ctx context.Context) context.Context {
 	}
 	return ctx
 }
+
+func checkTTL(ttl time.Duration) error {
+	if ttl < driver.MinTTL {
+		return fmt.Errorf("TTL %v is too short: use at least %v; 10s to 60s suits most work", ttl, driver.MinTTL)
+	}
+	return nil
+}

@@ -18,7 +18,8 @@ import (
 // for the same reason, and the client releases them. The methods are safe for concurrent use.
 // The zero Leases have ended.
 type Leases struct {
-	leases []*Lease        // sorted by name
+	names  []string        // sorted
+	leases []*Lease        // on these names
 	ctx    context.Context // ends with the first of them
 	cancel context.CancelFunc
 
@@ -43,7 +44,7 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	if err := c.core.Reach(ctx); err != nil {
 		return nil, c.opError(ctx, "acquire", "", err)
 	}
-	sorted, opts, maxHold, err := c.set(names, opts)
+	sorted, opts, maxHold, err := c.several(names, opts)
 	if err != nil {
 		return nil, &Error{Op: "acquire", Err: err}
 	}
@@ -52,12 +53,9 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		switch {
 		case err == nil:
 			return g, nil
-		case ctx.Err() != nil:
-			if !errors.Is(err, ctx.Err()) { // err is the loss of a lease
-				err = &Error{Op: "acquire", Err: client.Left(ctx, nil)}
-			}
-			return nil, err
-		case !lost || c.core.IsClosed():
+		case ctx.Err() != nil && !errors.Is(err, ctx.Err()): // err is the loss of a lease
+			return nil, &Error{Op: "acquire", Err: client.GaveUp(ctx, nil)}
+		case ctx.Err() != nil, !lost, c.core.IsClosed():
 			return nil, err
 		}
 		select { // pause, so that a client that broke a lease can get the name
@@ -67,9 +65,9 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	}
 }
 
-// set checks the arguments of a call for several names. It returns the names in order, the options
+// several checks the arguments of a call for several names. It returns the names in order, the options
 // without MaxHold, and MaxHold, which counts only when all are held.
-func (c *Client) set(names []string, opts []Option) (sorted []string, until []Option, maxHold time.Duration, err error) {
+func (c *Client) several(names []string, opts []Option) (sorted []string, until []Option, maxHold time.Duration, err error) {
 	set, err := c.settings(opts)
 	switch {
 	case err != nil:
@@ -93,7 +91,7 @@ func (c *Client) TryAcquireAll(ctx context.Context, names []string, opts ...Opti
 	if err := c.core.Ready(ctx); err != nil {
 		return nil, c.opError(ctx, "try", "", err)
 	}
-	sorted, opts, maxHold, err := c.set(names, opts)
+	sorted, opts, maxHold, err := c.several(names, opts)
 	if err != nil {
 		return nil, &Error{Op: "try", Err: err}
 	}
@@ -104,13 +102,15 @@ func (c *Client) TryAcquireAll(ctx context.Context, names []string, opts ...Opti
 // all gets all leases, one after the other, each under a context that ends with the leases before it. If it fails,
 // it gives them back, and lost says that one of them had ended.
 func all(ctx context.Context, one acquireOne, names []string, opts []Option, maxHold time.Duration) (g *Leases, lost bool, err error) {
-	g = &Leases{back: make(chan struct{})}
+	g = &Leases{names: names, back: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancel(ctx)
 	for _, name := range names {
 		l, err := one(g.ctx, name, opts...)
 		if err != nil {
 			lost = g.ctx.Err() != nil
-			g.forgo()
+			for _, l := range g.own() {
+				l.inner().Forgo() // some leases are missing, so no work was done
+			}
 			_ = g.Release(ctx) // if the store does not answer, the client repeats the request
 			return nil, lost, err
 		}
@@ -133,12 +133,7 @@ func (g *Leases) nest(l *Lease) {
 func (g *Leases) tie(maxHold time.Duration) {
 	g.cancel()
 	g.ctx, g.cancel = g.Context(context.Background())
-	var own []*Lease // without leases that have other holds, see Reentrant
-	for _, l := range g.leases {
-		if l.Holds() == 1 {
-			own = append(own, l)
-		}
-	}
+	own := g.own()
 	if maxHold > 0 {
 		limit := driver.Now().Add(maxHold)
 		for _, l := range own {
@@ -159,21 +154,13 @@ func (g *Leases) tie(maxHold time.Duration) {
 }
 
 // Names returns the names that the leases are on, sorted.
-func (g *Leases) Names() []string {
-	names := make([]string, len(g.leases))
-	for i, l := range g.leases {
-		names[i] = l.Name()
-	}
-	return names
-}
+func (g *Leases) Names() []string { return slices.Clone(g.names) }
 
 // Lease returns the lease on name, for its token, or nil if there is none. Its Release ends all
 // leases.
 func (g *Leases) Lease(name string) *Lease {
-	for _, l := range g.leases {
-		if l.Name() == name {
-			return l
-		}
+	if i := slices.Index(g.names, name); i >= 0 {
+		return g.leases[i]
 	}
 	return nil
 }
@@ -252,12 +239,7 @@ func (g *Leases) Release(ctx context.Context) error {
 	return g.relErr
 }
 
-// forgo drops the MinHold of the leases: some leases are missing, so no work was done. It leaves
-// leases alone that the caller held before.
-func (g *Leases) forgo() {
-	for _, l := range g.leases {
-		if l.Holds() == 1 {
-			l.inner().Forgo()
-		}
-	}
+// own returns the leases without those that the caller held before, see Reentrant.
+func (g *Leases) own() []*Lease {
+	return slices.DeleteFunc(slices.Clone(g.leases), func(l *Lease) bool { return l.Holds() != 1 })
 }

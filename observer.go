@@ -63,37 +63,6 @@ type Observer struct {
 	Trace func(context.Context) string
 }
 
-// Event describes one thing that has happened to a lease, or, for Stepped, Closed, Silent and
-// Refused, to the store.
-type Event struct {
-	Name   string        // of the lease
-	Lease  string        // the id of the lease; empty if there is none
-	Token  Token         // 0 if there is none
-	Waited time.Duration // how long the call or the request took
-	Held   time.Duration // how long the lease was held, once it has ended
-	Err    error         // an *Error; of Waited, Suspect, Lost, Released and Refused
-
-	// These describe the call that asked for the lease.
-	Context context.Context // its context, for its values
-	Shared  bool            // it has the option Shared
-	Slots   int             // the n of the option Slots; 0 without it
-	Tried   bool            // it does not wait: TryAcquire and the like
-
-	// Idle means, in Released, that the client keeps the grant of the store, see KeepIdle, and in
-	// Acquired, that the client had kept the grant and did not ask the store.
-	Idle bool
-
-	// Behind, in Acquired and Waited, is a lease that the call found in its way, for the link of a
-	// span. The client asks the store for it once, after 50 ms of waiting and only with
-	// Observer.Trace. It is nil otherwise, and if the store did not say.
-	Behind *Held
-
-	Server string        // of Stepped, Closed and Silent; for people
-	Step   time.Duration // of Stepped; negative if the clock was set back
-	Left   time.Duration // of Renewed, Suspect and Closed
-	TTL    time.Duration // of Renewed
-}
-
 // reporter calls the observer and the log, in order, in a goroutine that exists while
 // there is something to report. So every lease ends in time, even if they block or call
 // back.
@@ -101,11 +70,9 @@ type reporter struct {
 	Observer
 	log     *slog.Logger // may be nil
 	listens bool         // the observer wants the contexts of calls
-
-	shut, refused sync.Once // without a log: slog.Default has been told that the store is closed, or refuses requests
-	slow          sync.Once // the warning about slow answers has been given
-
-	calls *schedule.Workers[func()]
+	slow    sync.Once    // the warning about slow answers has been given
+	urged   sync.Map     // the warnings that slog.Default has been given
+	calls   *schedule.Workers[func()]
 }
 
 func (r *reporter) tell(f func(Event), e Event, warning string, args ...any) {
@@ -130,18 +97,9 @@ func (r *reporter) add(f func(Event), e Event, warning string, args []any) {
 // Its Trace returns the first span that one of them knows.
 func JoinObservers(observers ...Observer) (all Observer) {
 	for _, o := range observers {
-		all.Waiting = both(all.Waiting, o.Waiting)
-		all.Acquired = both(all.Acquired, o.Acquired)
-		all.Waited = both(all.Waited, o.Waited)
-		all.Renewed = both(all.Renewed, o.Renewed)
-		all.Suspect = both(all.Suspect, o.Suspect)
-		all.Lost = both(all.Lost, o.Lost)
-		all.Released = both(all.Released, o.Released)
-		all.Broken = both(all.Broken, o.Broken)
-		all.Stepped = both(all.Stepped, o.Stepped)
-		all.Closed = both(all.Closed, o.Closed)
-		all.Silent = both(all.Silent, o.Silent)
-		all.Refused = both(all.Refused, o.Refused)
+		for i, f := range all.events() {
+			*f = both(*f, *o.events()[i])
+		}
 		if first, second := all.Trace, o.Trace; first == nil {
 			all.Trace = second
 		} else if second != nil {
@@ -149,6 +107,12 @@ func JoinObservers(observers ...Observer) (all Observer) {
 		}
 	}
 	return all
+}
+
+func (o *Observer) events() []*func(Event) {
+	return []*func(Event){
+		&o.Waiting, &o.Acquired, &o.Waited, &o.Renewed, &o.Suspect, &o.Lost, &o.Released, &o.Broken, &o.Stepped, &o.Closed, &o.Silent, &o.Refused,
+	}
 }
 
 func both(first, second func(Event)) func(Event) {
@@ -217,7 +181,7 @@ func (r *reporter) Answered(took, ttl time.Duration) {
 		return
 	}
 	r.slow.Do(func() {
-		r.urge(new(sync.Once), nil, Event{}, "the store takes more than a sixth of the TTL to answer: leases may be lost; use a longer TTL",
+		r.urge(nil, Event{}, "the store takes more than a sixth of the TTL to answer: leases may be lost; use a longer TTL",
 			"took", took.Round(time.Millisecond), "ttl", ttl, "at least", (client.RoundTrips * took).Round(time.Millisecond))
 	})
 }
@@ -234,10 +198,7 @@ func (r *reporter) Lost(l *client.Lease, err error) {
 	r.tell(r.Observer.Lost, e, "lease is lost", "name", l.Name(), "lease", l.ID(), "token", l.Token(), "error", err)
 }
 
-func (r *reporter) Released(l *client.Lease, err error) { r.over(l, err, false) }
-func (r *reporter) Kept(l *client.Lease)                { r.over(l, nil, true) }
-
-func (r *reporter) over(l *client.Lease, err error, idle bool) {
+func (r *reporter) Released(l *client.Lease, err error, idle bool) {
 	if r.Observer.Released == nil {
 		return // fast, without reading the clock
 	}
@@ -262,22 +223,22 @@ func (r *reporter) news(n driver.News) {
 	}
 	if n.Refused != nil {
 		e.Err = &Error{Err: n.Refused}
-		r.urge(&r.refused, r.Refused, e, "the store refuses requests for leases", "error", n.Refused)
+		r.urge(r.Refused, e, "the store refuses requests for leases", "error", n.Refused)
 	}
 	if n.Closed > 0 {
-		r.urge(&r.shut, r.Closed, e, "the store is new here, has restarted or has lost its data: no new leases until those that it may have forgotten have ended",
+		r.urge(r.Closed, e, "the store is new here, has restarted or has lost its data: no new leases until those that it may have forgotten have ended",
 			"left", n.Closed.Round(time.Millisecond), "server", n.Server, "do", "wait; if nobody holds a lease from before, run pawl bless")
 	}
 }
 
 // urge is tell for a warning that explains why calls of Acquire wait. If the program has neither a log nor f,
 // slog.Default gets the warning, once.
-func (r *reporter) urge(once *sync.Once, f func(Event), e Event, warning string, args ...any) {
+func (r *reporter) urge(f func(Event), e Event, warning string, args ...any) {
 	if r.log != nil || f != nil {
 		r.tell(f, e, warning, args...)
-		return
+	} else if _, again := r.urged.LoadOrStore(warning, true); !again {
+		r.tell(func(Event) { slog.Warn("pawl: "+warning, args...) }, e, "")
 	}
-	once.Do(func() { r.tell(func(Event) { slog.Warn("pawl: "+warning, args...) }, e, "") })
 }
 
 func (r *reporter) deposed(l *client.Lease, err error) {
@@ -287,6 +248,3 @@ func (r *reporter) deposed(l *client.Lease, err error) {
 func (r *reporter) notGivenBack(err error) {
 	r.tell(nil, Event{}, "a lease could not be released: others wait until it ends", "error", err)
 }
-
-// maxTrace is the longest text of Observer.Trace that is stored. A traceparent has 55 characters.
-const maxTrace = 64

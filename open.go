@@ -3,6 +3,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,13 +151,8 @@ func lacks(store driver.Store, require Guarantees) error {
 
 // newClient returns a client without a store.
 func newClient(opts *Options) (*Client, error) {
-	if opts == nil {
-		opts = &Options{}
-	}
-	ttl := opts.TTL
-	if ttl == 0 {
-		ttl = DefaultTTL
-	}
+	opts = copyOf(opts)
+	ttl := cmp.Or(opts.TTL, DefaultTTL)
 	if err := checkTTL(ttl); err != nil {
 		return nil, &Error{Op: "open", Err: err}
 	}
@@ -209,28 +205,20 @@ func Connect(ctx context.Context, open func(context.Context) (driver.Store, erro
 // most five seconds, or the time to connect.
 func (c *Client) Ping(ctx context.Context) error {
 	ctx = present(ctx)
-	err := c.core.Usable(ctx)
-	if err == nil {
-		err = c.ping(ctx)
-	}
-	if err != nil {
+	if err := c.core.Usable(ctx); err != nil {
 		return c.opError(ctx, "ping", "", err)
 	}
-	return nil
-}
-
-func (c *Client) ping(ctx context.Context) error {
 	err := c.ask(ctx, func(ctx context.Context) error {
-		_, err := c.core.Store().Inspect(ctx, "ping")
+		_, err := c.core.Participant().Inspect(ctx, "ping")
 		if errors.Is(err, errors.ErrUnsupported) { // of any name
-			_, err = c.core.Store().Describe(ctx)
+			_, err = c.core.Participant().Describe(ctx)
 		}
 		return err
 	})
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
-	return err
+	return c.opError(ctx, "ping", "", err)
 }
 
 // ask makes a request that ends with Close, and after RequestTimeout.
@@ -244,4 +232,13 @@ func (c *Client) ask(ctx context.Context, request func(context.Context) error) e
 		err = fmt.Errorf("%w: it has not answered for %v", ErrUnavailable, participant.RequestTimeout)
 	}
 	return err
+}
+
+// Guarantees returns what the store of the client promises. It returns the zero value as long
+// as the client has not reached its store.
+func (c *Client) Guarantees() Guarantees {
+	if !c.core.Connected() {
+		return Guarantees{}
+	}
+	return Guarantees(c.core.Participant().Caps().Guarantees)
 }

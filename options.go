@@ -176,19 +176,7 @@ func (c *Client) settings(opts []Option) (settings, error) {
 	if s.shared {
 		s.Kind = line.Shared
 	}
-	if err := checkTTL(s.Terms.TTL); err != nil {
-		return s, err
-	}
-	if err := s.checkTimes(); err != nil {
-		return s, err
-	}
-	if len(s.Terms.Why) > maxWhy {
-		return s, fmt.Errorf("Why has %d bytes: use at most %d", len(s.Terms.Why), maxWhy)
-	}
-	if err := c.checkKeepIdle(&s); err != nil {
-		return s, err
-	}
-	return s, c.checkKind(&s)
+	return s, c.check(&s)
 }
 
 func (s settings) with(opts []Option) settings {
@@ -200,16 +188,12 @@ func (s settings) with(opts []Option) settings {
 	return s
 }
 
-func checkTTL(ttl time.Duration) error {
-	if ttl < driver.MinTTL {
-		return fmt.Errorf("TTL %v is too short: use at least %v; 10s to 60s suits most work", ttl, driver.MinTTL)
+// check returns an error if settings are out of range or do not go together, or if the store lacks what they ask for.
+func (c *Client) check(s *settings) error {
+	t, caps := &s.Terms, c.core.Participant().Caps()
+	if err := checkTTL(t.TTL); err != nil {
+		return err
 	}
-	return nil
-}
-
-// checkTimes returns an error if a duration is negative, or MinHold is longer than MaxHold.
-func (s *settings) checkTimes() error {
-	t := &s.Terms
 	for _, o := range []struct {
 		name string
 		d    time.Duration
@@ -218,53 +202,38 @@ func (s *settings) checkTimes() error {
 			return fmt.Errorf("%s %v is negative: use a positive duration, or leave it out", o.name, o.d)
 		}
 	}
-	if t.MaxHold > 0 && t.MinHold > t.MaxHold {
+	switch keeps := t.Idle > 0; {
+	case t.MaxHold > 0 && t.MinHold > t.MaxHold:
 		return fmt.Errorf("MinHold %v is longer than MaxHold %v, which ends the lease: use a shorter MinHold or a longer MaxHold", t.MinHold, t.MaxHold)
-	}
-	return nil
-}
-
-func (c *Client) checkKeepIdle(s *settings) error {
-	switch caps := c.core.Store().Caps(); {
-	case s.Terms.Idle == 0:
-		return nil
-	case s.Kind != line.Exclusive:
+	case len(t.Why) > maxWhy:
+		return fmt.Errorf("Why has %d bytes: use at most %d", len(t.Why), maxWhy)
+	case keeps && s.Kind != line.Exclusive:
 		return errors.New("KeepIdle with Shared or Slots: only exclusive leases are kept; leave one out")
-	case s.Terms.MinHold > 0:
+	case keeps && t.MinHold > 0:
 		return errors.New("KeepIdle and MinHold together: one keeps the name from others, the other gives it to them; leave one out")
-	case !caps.Keeps || !caps.Expiry:
+	case keeps && (!caps.Keeps || !caps.Expiry):
 		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name, or its leases do not expire; leave it out: %w", errors.ErrUnsupported)
-	}
-	return nil
-}
-
-// checkKind returns an error if s asks for an invalid kind of lease, or one that the
-// store lacks.
-func (c *Client) checkKind(s *settings) error {
-	switch {
-	case !s.shared && !s.hasSlots:
-		return nil
 	case s.shared && s.hasSlots:
 		return fmt.Errorf("Shared and Slots(%d) together: a lease is either shared or one of the slots; leave one out", s.slots)
 	case s.hasSlots && s.slots < 1:
 		return fmt.Errorf("Slots(%d): use 1 or more", s.slots)
-	case s.shared && !c.Guarantees().Shared:
+	case s.shared && !caps.Shared:
 		return fmt.Errorf("this store has no shared leases: %w", errors.ErrUnsupported)
-	case s.hasSlots && !c.Guarantees().Slots:
+	case s.hasSlots && !caps.Slots:
 		return fmt.Errorf("this store has no slots: %w", errors.ErrUnsupported)
 	}
 	return nil
 }
 
-// checkKept returns an error if d, a MinHold, is longer than the store's MaxTTL: Close could not
+// checkMinHold returns an error if d, a MinHold, is longer than the store's MaxTTL: Close could not
 // leave such a lease to the store.
-func (c *Client) checkKept(ctx context.Context, d time.Duration) error {
+func (c *Client) checkMinHold(ctx context.Context, d time.Duration) error {
 	if d <= time.Duration(c.longest.Load()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, participant.RequestTimeout)
 	defer cancel()
-	info, err := c.core.Store().Describe(ctx)
+	info, err := c.core.Participant().Describe(ctx)
 	if err != nil || info.MaxTTL == 0 {
 		return nil // the request for the lease will say what is wrong, or MaxTTL is not set yet
 	}

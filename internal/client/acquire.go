@@ -40,7 +40,7 @@ func (c *Client) Acquire(ctx context.Context, req *driver.Request, call Call) (l
 		l, err = c.acquireHolding(ctx, req, call, leases)
 	}
 	if err != nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ctx.Err())) {
-		err = Left(ctx, err)
+		err = GaveUp(ctx, err)
 	}
 	return l, err
 }
@@ -56,7 +56,6 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, call Call) (*
 		if l != nil || err != nil {
 			return l, err
 		}
-		req = place.Of.req
 	}
 	defer c.answered(req.Name) // deferred, in case the store panics
 	if req.Lease == "" {
@@ -65,13 +64,11 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, call Call) (*
 	if call.Terms.Idle > 0 {
 		req.Keeps, req.Renewed = true, false // a claim is too short to be kept
 	}
-	grant, err := c.store.Acquire(ctx, req)
+	grant, err := c.participant.Acquire(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	l := c.lease(req, call, grant)
-	c.settle(l)
-	return l, nil
+	return c.lease(req, call, grant), nil
 }
 
 // For each name there is a line of the client's own waiters. Package line decides whose
@@ -83,12 +80,9 @@ type (
 )
 
 type waiter struct {
-	name  string
-	lease string          // the id in req, if there is one before its turn
-	holds []driver.Hold   // of req
-	req   *driver.Request // for the store
-	call  Call
-	turn  chan *Lease // receives the lease, or nil: ask the store
+	req  *driver.Request // does not change before its turn
+	call Call
+	turn chan *Lease // receives the lease, or nil: ask the store
 }
 
 // join registers a call and puts it into the line for its name. It returns one of three: a
@@ -111,7 +105,7 @@ func (c *Client) join(req *driver.Request, call Call) (*place, *Lease, error) {
 	if ln.Enter(kind) {
 		return nil, nil, nil
 	}
-	p := &place{Kind: kind, Of: &waiter{name: req.Name, lease: req.Lease, holds: req.Holds, req: req, call: call, turn: make(chan *Lease, 1)}}
+	p := &place{Kind: kind, Of: &waiter{req, call, make(chan *Lease, 1)}}
 	ln.Wait(p)
 	return p, nil, nil
 }
@@ -135,24 +129,44 @@ func (c *Client) answered(name string) {
 	c.advance(name, ln)
 }
 
-// settle starts the renewals of l, which was just granted. An exclusive lease becomes the
-// holder in its line: callers that come later wait for it.
-func (c *Client) settle(l *Lease) {
-	c.keep(l)
-	l.grant.remote.OnLost(func(err error) { l.grant.lose(trust.AsLost(err, driver.Gone)) })
-	c.heed(l)
+// advance lets the waiters whose turn it is ask the store, and removes an empty line. The
+// caller holds Client.mu.
+func (c *Client) advance(name string, ln *queue) {
+	for p := ln.Next(); p != nil; p = ln.Next() {
+		p.Of.turn <- nil
+	}
+	if ln.Over() {
+		delete(c.lines, name)
+	}
 }
 
-func (c *Client) keep(l *Lease) {
+// lease makes the first lease of a grant, and starts its renewals. An exclusive lease becomes the holder in its line:
+// callers that come later wait for it.
+func (c *Client) lease(req *driver.Request, call Call, remote *participant.Lease) *Lease {
+	g := &grant{client: c, remote: remote, name: req.Name, id: remote.ID()}
+	terms := trust.Grant{Expires: c.expires, Since: remote.Since(), Recalls: req.Keeps}
+	terms.Tokens, terms.Others = remote.Reserved()
+	now := driver.Now()
+	if took := now.Sub(max(remote.Since(), call.Began)); took > call.Terms.TTL/RoundTrips && c.expires {
+		c.measure(req.Name, call.Terms.TTL)
+	}
+	g.item.Of, g.present = g, &g.first
+	g.first = Lease{grant: g, token: driver.Token(remote.Token()), began: now, asked: call.Asked, trust: trust.Begin(call.Terms, terms, now, c.random.chance())}
+	c.observer.Acquired(&g.first, now.Sub(call.Began))
+	c.enlist(g)
+	remote.OnLost(func(err error) { g.lose(trust.AsLost(err, driver.Gone)) })
+	if req.Keeps {
+		remote.OnWanted(g.wanted)
+	}
+	return &g.first
+}
+
+func (c *Client) enlist(g *grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g := l.grant
-	if l.asked.Kind == line.Exclusive {
-		c.line(g.name).Hold(l)
+	if g.first.asked.Kind == line.Exclusive {
+		c.line(g.name).Hold(&g.first)
 	}
-	if g.next = c.grants; g.next != nil {
-		g.next.prev = g
-	}
-	c.grants = g
-	c.sched.Add(&g.item, l.trust.Due())
+	c.grants[g] = struct{}{}
+	c.sched.Add(&g.item, g.first.trust.Due())
 }

@@ -18,8 +18,9 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,22 +32,22 @@ import (
 
 // Client has the leases of one client of a store.
 type Client struct {
-	// The order of locks: Client.mu, which guards the lines and the list of grants; then
+	// The order of locks: Client.mu, which guards the lines and the grants; then
 	// grant.mu, which guards a grant and its leases; then the locks inside sched, renewals,
 	// the observer, the participant and random, which call no other code while they hold them.
 	// No lock is held during a request to the store, while a context is cancelled, or while a
 	// user's observer is called. No function returns with a lock held.
 
-	store     *participant.Participant // set before connected is
-	expires   bool                     // the store ends leases
-	connected atomic.Bool
-	link      link
-	config    Config
-	observer  Observer
-	sched     *schedule.Schedule[*grant]
-	renewals  *schedule.Workers[*grant]
-	random    *random
-	measured  atomic.Bool // measure has run, because a grant took long
+	participant *participant.Participant // the half of the store; set before connected is
+	expires     bool                     // the store ends leases
+	connected   atomic.Bool
+	link        link
+	config      Config
+	observer    Observer
+	sched       *schedule.Schedule[*grant]
+	renewals    *schedule.Workers[*grant]
+	random      *random
+	measured    atomic.Bool // measure has run, because a grant took long
 
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
@@ -56,7 +57,7 @@ type Client struct {
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	lines  map[string]*queue
-	grants *grant // a list of the grants that have not been given back
+	grants map[*grant]struct{} // that have not been given back
 
 	ended    chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
@@ -82,9 +83,8 @@ type Observer interface {
 	Renewed(l *Lease, took, left, ttl time.Duration)
 	Suspect(l *Lease, err error, left time.Duration)
 	Lost(l *Lease, err error)
-	Released(l *Lease, err error)
-	Kept(l *Lease)                    // released, and kept for the next call
-	Answered(took, ttl time.Duration) // the store took so long to answer, which is long for leases of ttl
+	Released(l *Lease, err error, kept bool) // kept for the next call
+	Answered(took, ttl time.Duration)        // the store took so long to answer, which is long for leases of ttl
 }
 
 // New returns a client without a store.
@@ -92,25 +92,25 @@ func New(config Config) *Client {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Client{
 		config: config, observer: config.Observer, random: newRandom(config.Holder),
-		ctx: ctx, cancel: cancel, ended: make(chan struct{}), lines: make(map[string]*queue),
+		ctx: ctx, cancel: cancel, ended: make(chan struct{}), lines: make(map[string]*queue), grants: make(map[*grant]struct{}),
 		sched: schedule.New((*grant).wake), renewals: schedule.NewWorkers(maxRenewals, (*grant).renew),
 	}
 }
 
 // Use gives the client its store, which the client closes. It is called once, before each method that needs a store.
 func (c *Client) Use(store driver.Store) {
-	c.store = participant.New(store, participant.Options{
+	c.participant = participant.New(store, participant.Options{
 		Random: c.random.another(), News: c.config.News, NotEnded: c.config.NotEnded,
 	})
-	c.expires = c.store.Caps().Expiry
+	c.expires = c.participant.Caps().Expiry
 	c.connected.Store(true)
 }
 
 // Connected reports whether the client has a store.
 func (c *Client) Connected() bool { return c.connected.Load() }
 
-// Store returns the client's half of its store.
-func (c *Client) Store() *participant.Participant { return c.store }
+// Participant returns the client's half of its store.
+func (c *Client) Participant() *participant.Participant { return c.participant }
 
 // Closed returns a channel that is closed when Close has begun.
 func (c *Client) Closed() <-chan struct{} { return c.ctx.Done() }
@@ -134,124 +134,49 @@ func (c *Client) Go(f func(ctx context.Context)) bool {
 
 // UntilClose returns a copy of ctx that ends when the client is closed.
 func (c *Client) UntilClose(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Done() == nil {
-		return participant.Lent(ctx, c.ctx), func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(c.ctx, cancel)
-	return ctx, func() { stop(); cancel() }
+	return participant.Until(ctx, c.ctx)
 }
 
-// Close gives all leases back, waits for the work in the background, and closes the store. A second call waits for the
-// first and returns the same.
-func (c *Client) Close() error {
-	c.mu.Lock()
-	first := !c.closed
-	c.closed = true
-	c.mu.Unlock()
-	if first {
-		c.closeErr = c.end()
-		close(c.ended)
-	}
-	<-c.ended
-	return c.closeErr
+// random is the source of a client's random pauses. Its seed comes from the client's
+// holder and the time at which the client was made, so that every run in a bubble of
+// fake time is the same.
+type random struct {
+	seed   uint64
+	mu     sync.Mutex
+	source *rand.Rand
 }
 
-func (c *Client) end() error {
-	if c.Connected() {
-		c.store.Stop()
-	}
-	c.cancel()
-	calls := make(chan struct{})
-	go func() {
-		c.calls.Wait()
-		close(calls)
-	}()
-	select {
-	case <-calls:
-	case <-time.After(closeGrace): // a part of the store hangs
-	}
-	all := closing{begun: make(map[*Lease]bool)}
-	all.giveBack(c.allOpen())
-	<-calls
-	all.giveBack(c.allOpen()) // leases that these calls have left
-	errs := all.wait()
-	c.sched.Stop()
-	c.renewals.Close()
-	c.background.Wait()
-	if c.store != nil {
-		if err := c.store.Close(); err != nil {
-			errs = append(errs, c.config.Wrap("close", "", err))
-		}
-	}
-	return errors.Join(errs...)
+func newRandom(h *driver.Holder) *random {
+	who := fnv.New64()
+	fmt.Fprint(who, *h)
+	seed := who.Sum64()
+	return &random{seed: seed, source: rand.New(rand.NewPCG(seed, uint64(time.Now().UnixNano())))}
 }
 
-const (
-	// closeGrace is how long Close waits for calls to return ErrClosed before it ends the leases.
-	// Some calls wait in the contexts of these leases, and would return the end of a lease instead.
-	closeGrace = 100 * time.Millisecond
+// another returns a source of its own for the participant.
+func (r *random) another() rand.Source { return rand.NewPCG(^r.seed, uint64(time.Now().UnixNano())) }
 
-	// maxCloseErrors bounds how many errors of leases Close returns.
-	maxCloseErrors = 8
-)
-
-// closing gives back the leases that are still held. The participant bounds the time.
-type closing struct {
-	begun map[*Lease]bool
-	wg    sync.WaitGroup
-
-	mu   sync.Mutex // guards the fields below
-	errs []error
-	more int
+// chance returns a random number in [0, 1).
+func (r *random) chance() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.source.Float64()
 }
 
-// giveBack begins to give back all leases at once: if a part of the store does not answer, the other
-// leases must not wait for it.
-func (cl *closing) giveBack(leases []*Lease) {
-	for _, l := range leases {
-		if !cl.begun[l] {
-			cl.begun[l] = true
-			cl.wg.Go(func() { cl.release(l) })
-		}
-	}
+// spread returns a random duration in [0, d).
+func (r *random) spread(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * r.chance())
 }
 
-func (cl *closing) release(l *Lease) {
-	for l.Holds() > 1 {
-		l.Release(context.Background()) // takes one hold back
-	}
-	err := l.Release(context.Background())
-	if err == nil || errors.Is(err, driver.ErrLost) {
-		return
-	}
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	if len(cl.errs) < maxCloseErrors {
-		cl.errs = append(cl.errs, err)
-	} else {
-		cl.more++
-	}
-}
+// StopTimers stops the client's timers, as a suspend of the machine does.
+func (c *Client) StopTimers() { c.sched.Stop() }
 
-func (cl *closing) wait() []error {
-	cl.wg.Wait()
-	if cl.more > 0 {
-		return append(cl.errs, fmt.Errorf("%d more leases could not be released: they end with their TTL", cl.more))
-	}
-	return cl.errs
-}
+// HoldScheduler stops the scheduler from ending the contexts of leases, until release is called.
+func (c *Client) HoldScheduler() (release func()) { return c.sched.Hold() }
 
-// allOpen returns the leases that have not been given back. A closed client hands none over,
-// and only calls under way add some.
-func (c *Client) allOpen() []*Lease {
+// Lines returns how many names have a line.
+func (c *Client) Lines() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var leases []*Lease
-	for g := c.grants; g != nil; g = g.next {
-		g.mu.Lock()
-		leases = append(leases, g.present)
-		g.mu.Unlock()
-	}
-	return leases
+	return len(c.lines)
 }

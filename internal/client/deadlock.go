@@ -139,3 +139,61 @@ func (w *watch) cycle(before, after []*driver.Info) (rank int, dead error) {
 	}
 	return w.client.config.Search(before, after, w.me.Lease)
 }
+
+// Wait is a waiter and a lease that is in its way.
+type Wait struct{ Name, Waiter, By string }
+
+// Blocked is a Wait, what it is for the caller of Cycles, and the leases that the waiter holds.
+type Blocked[T any] struct {
+	Wait
+	Of    T
+	Holds []string
+}
+
+// Cycles returns cycles of the waits that are both in before and in after, so that each waiter that is in a cycle is in
+// one of those returned.
+func Cycles[T any](before, after []Blocked[T]) (cycles [][]T) {
+	stood := make(map[Wait]bool)
+	for _, b := range before {
+		stood[b.Wait] = true
+	}
+	after = slices.DeleteFunc(slices.Clone(after), func(b Blocked[T]) bool { return !stood[b.Wait] })
+	owners := make(map[string][]Blocked[T]) // by the leases that the waiters hold
+	for _, b := range after {
+		for _, lease := range b.Holds {
+			owners[lease] = append(owners[lease], b)
+		}
+	}
+	told := make(map[string]bool)
+	for _, b := range after {
+		if told[b.Waiter] {
+			continue
+		}
+		var cycle []T
+		for _, b := range closed([]Blocked[T]{b}, owners, make(map[Wait]bool)) {
+			told[b.Waiter] = true
+			cycle = append(cycle, b.Of)
+		}
+		if cycle != nil {
+			cycles = append(cycles, cycle)
+		}
+	}
+	return cycles
+}
+
+// closed extends path to a cycle, and returns it, or nil. It goes through each Blocked once.
+func closed[T any](path []Blocked[T], owners map[string][]Blocked[T], seen map[Wait]bool) []Blocked[T] {
+	for _, next := range owners[path[len(path)-1].By] {
+		if next.Waiter == path[0].Waiter {
+			return path
+		}
+		if seen[next.Wait] {
+			continue
+		}
+		seen[next.Wait] = true
+		if cycle := closed(append(path, next), owners, seen); cycle != nil {
+			return cycle
+		}
+	}
+	return nil
+}

@@ -69,9 +69,9 @@ func (c *Client) Reach(ctx context.Context) error {
 			refused = err
 		case err != nil && driver.FailureOf(err).Passing:
 		case err != nil && ctx.Err() != nil && refused != nil:
-			return Left(ctx, &participant.RefusedError{Last: refused})
+			return GaveUp(ctx, &participant.RefusedError{Last: refused})
 		case err != nil && ctx.Err() != nil:
-			return Left(ctx, err)
+			return GaveUp(ctx, err)
 		default:
 			return err
 		}

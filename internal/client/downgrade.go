@@ -22,7 +22,7 @@ func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 		return nil, ended
 	case l.asked.Kind != line.Exclusive:
 		return nil, fmt.Errorf("the lease is not exclusive, and only an exclusive lease can become a shared one: %w", errors.ErrUnsupported)
-	case !c.store.Caps().Downgrades:
+	case !c.participant.Caps().Downgrades:
 		return nil, fmt.Errorf("this store cannot replace a lease by a shared one in one step; release it and acquire a Shared one: %w", errors.ErrUnsupported)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -47,13 +47,11 @@ func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
 		back = l.wrap("release", l.grant.remote.Release(ctx))
 	}
 	c.leave(l)
-	c.observer.Released(l, back)
+	c.observer.Released(l, back, false)
 	if err != nil {
 		return nil, err
 	}
-	shared := c.lease(req, call, grant)
-	c.settle(shared)
-	return shared, nil
+	return c.lease(req, call, grant), nil
 }
 
 // starts registers a call that Close waits for. It reports false if the client is closed.

@@ -50,25 +50,25 @@ func (o *outcome) As(target any) bool { return errors.As(o.error, target) }
 // Reason returns why a call with the context ctx has failed, for users. It does not pass on how a store reports the
 // end of ctx.
 func (c *Client) Reason(ctx context.Context, err error) error {
-	var known *leftError
+	var known *gaveUpError
 	switch {
 	case errors.As(err, &known):
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return Left(ctx, nil)
+		return GaveUp(ctx, nil)
 	case c.IsClosed() && (errors.Is(err, context.Canceled) || errors.Is(err, driver.ErrClosed)):
 		return driver.ErrClosed // which is what cancelled it
 	}
 	return err
 }
 
-// leftError is the error of a call whose context has ended. It has the context's cause,
+// gaveUpError is the error of a call whose context has ended. It has the context's cause,
 // and what the call has waited for, if that is known.
-type leftError struct {
+type gaveUpError struct {
 	err, cause error
 	why        error // a *driver.HeldError, a *driver.ClosedError or a *participant.RefusedError, or nil
 }
 
-func (e *leftError) Error() string {
+func (e *gaveUpError) Error() string {
 	s := e.err.Error()
 	if e.cause != e.err {
 		s += " (" + e.cause.Error() + ")"
@@ -79,7 +79,7 @@ func (e *leftError) Error() string {
 	return s
 }
 
-func (e *leftError) Unwrap() []error {
+func (e *gaveUpError) Unwrap() []error {
 	errs := []error{e.err, e.cause}
 	if e.why != nil {
 		errs = append(errs, e.why)
@@ -87,20 +87,20 @@ func (e *leftError) Unwrap() []error {
 	return errs
 }
 
-// Left returns the error of a call whose context ctx has ended. The error also says what the call has waited for, if
+// GaveUp returns the error of a call whose context ctx has ended. The error also says what the call has waited for, if
 // err, the error of the store, does.
-func Left(ctx context.Context, err error) error {
-	left := &leftError{err: ctx.Err(), cause: context.Cause(ctx)}
+func GaveUp(ctx context.Context, err error) error {
+	e := &gaveUpError{err: ctx.Err(), cause: context.Cause(ctx)}
 	var held *driver.HeldError
 	var closed *driver.ClosedError
 	var refused *participant.RefusedError
 	switch {
 	case errors.As(err, &refused):
-		left.why = refused
+		e.why = refused
 	case errors.As(err, &held):
-		left.why = held
+		e.why = held
 	case errors.As(err, &closed):
-		left.why = closed
+		e.why = closed
 	}
-	return left
+	return e
 }

@@ -3,7 +3,9 @@
 package client
 
 import (
+	"context"
 	"sync"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/participant"
@@ -18,79 +20,14 @@ type grant struct {
 	remote *participant.Lease // the lease at the store
 	name   string
 	id     string
-	keeps  bool // the store says when others want the name
 
-	prev, next *grant // in Client.grants, guarded by Client.mu
-	item       schedule.Item[*grant]
+	item schedule.Item[*grant]
 
 	mu      sync.Mutex    // guards the fields below, and the fields of all its leases
 	present *Lease        // has the grant now
 	free    chan struct{} // closed when the request under way has ended; nil if nobody waits for that
 
 	first Lease
-}
-
-// lease makes the first lease of a grant.
-func (c *Client) lease(req *driver.Request, call Call, remote *participant.Lease) *Lease {
-	g := &grant{client: c, remote: remote, name: req.Name, id: remote.ID(), keeps: req.Keeps}
-	terms := trust.Grant{Expires: c.expires, Since: remote.Since(), Recalls: req.Keeps}
-	terms.Tokens, terms.Others = remote.Reserved()
-	now := driver.Now()
-	if took := now.Sub(max(remote.Since(), call.Began)); took > call.Terms.TTL/RoundTrips && c.expires {
-		c.measure(req.Name, call.Terms.TTL)
-	}
-	g.item.Of, g.present = g, &g.first
-	g.first = Lease{grant: g, token: driver.Token(remote.Token()), began: now, asked: call.Asked, trust: trust.Begin(call.Terms, terms, now, c.random.chance())}
-	c.observer.Acquired(&g.first, now.Sub(call.Began))
-	return &g.first
-}
-
-// wake carries out what is due at now.
-func (g *grant) wake(now driver.Instant) {
-	g.mu.Lock()
-	l := g.present
-	do := l.trust.Wake(now)
-	if do.Renew {
-		g.client.renewals.Add(g)
-	}
-	l.carryOut(do, now)
-	g.mu.Unlock()
-	l.tellLoss(do.Lost)
-	if do.Over {
-		l.restOver()
-	}
-}
-
-// carryOut records the consequences of an event, and sets the time of the next wake. The
-// caller holds g.mu, so that times are set in order, and then calls tellLoss for what may
-// block or call back.
-func (l *Lease) carryOut(do trust.Action, now driver.Instant) {
-	g := l.grant
-	switch {
-	case do.Lost:
-		l.finish()
-		return
-	case do.Suspect != nil:
-		g.client.observer.Suspect(l, do.Suspect, l.trust.Deadline().Sub(now))
-	}
-	g.client.sched.WakeAt(&g.item, l.trust.Due())
-}
-
-// tellLoss tells contexts and observers about a loss, if the lease was just lost.
-func (l *Lease) tellLoss(lost bool) {
-	if !lost {
-		return
-	}
-	c := l.grant.client
-	c.sched.Remove(&l.grant.item)
-	l.tell()
-	c.leave(l)
-	if !l.idle {
-		c.observer.Lost(l, l.Cause())
-	}
-	if l.resting {
-		l.restOver()
-	}
 }
 
 // ends ends the lease if an event does, and reports whether it has.
@@ -159,7 +96,7 @@ func (l *Lease) tell() {
 // handOver ends l and hands its grant over to the next waiter of this client. It reports
 // false, and changes nothing, if that is not possible without the store.
 func (l *Lease) handOver() bool {
-	if !l.reserves() || !l.grant.remote.Lives() {
+	if !locked(l, (*trust.Lease).Reserves) || !l.grant.remote.Lives() {
 		return false
 	}
 	w, heir := l.inherit()
@@ -169,13 +106,6 @@ func (l *Lease) handOver() bool {
 	l.tell()
 	w.turn <- heir
 	return true
-}
-
-// reserves reports whether the grant has a reserved token for another lease.
-func (l *Lease) reserves() bool {
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	return l.trust.Reserves()
 }
 
 // inherit takes the next waiter out of the line and makes its lease. It returns nil if no
@@ -198,7 +128,7 @@ func (l *Lease) inherit() (*waiter, *Lease) {
 	}
 	ln.Inherit(p, heir)
 	c.advance(l.grant.name, ln) // a reader behind that waiter is first now, and asks the store
-	c.observer.Released(l, nil)
+	c.observer.Released(l, nil, false)
 	c.observer.Acquired(heir, heir.began.Sub(p.Of.call.Began)) // before tellLoss can report its loss
 	return p.Of, heir
 }
@@ -222,4 +152,25 @@ func (l *Lease) heir(call Call) *Lease {
 	}
 	g.client.sched.WakeAt(&g.item, t.Due())
 	return h
+}
+
+// RoundTrips is how many round trips a TTL should have room for. A renewal is due after a third of the TTL,
+// may take two requests, and should be confirmed before two thirds are over.
+const RoundTrips = 6
+
+// measure warns, once for a client, if the store answers too slowly for leases of ttl. It measures one request,
+// because a slow grant may have waited for a connection or in a queue.
+func (c *Client) measure(name string, ttl time.Duration) {
+	if !c.participant.Caps().Shows || c.measured.Swap(true) {
+		return
+	}
+	c.background.Go(func() {
+		ctx, cancel := context.WithTimeout(c.ctx, ttl)
+		defer cancel()
+		began := driver.Now()
+		_, err := c.participant.Inspect(ctx, name)
+		if err == nil || ctx.Err() != nil && c.ctx.Err() == nil {
+			c.observer.Answered(driver.Now().Sub(began), ttl)
+		}
+	})
 }

@@ -79,9 +79,14 @@ func (l *Lease) Done() <-chan struct{} {
 // State returns the state of the lease. It looks at the clock.
 func (l *Lease) State() trust.State {
 	l.check()
+	return locked(l, (*trust.Lease).State)
+}
+
+// locked calls a method of package trust under grant.mu.
+func locked[T any](l *Lease, method func(*trust.Lease) T) T {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
-	return l.trust.State()
+	return method(&l.trust)
 }
 
 // Ended returns why the lease has ended, or nil. It looks at the clock.
@@ -94,29 +99,17 @@ func (l *Lease) Ended() error {
 func (l *Lease) Err() error { return l.wrap("", l.Ended()) }
 
 // Cause returns why the lease has ended, or nil, without a look at the clock.
-func (l *Lease) Cause() error {
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	return l.trust.Ended()
-}
+func (l *Lease) Cause() error { return locked(l, (*trust.Lease).Ended) }
 
 // Deadline returns when the lease ends unless it is renewed before, or trust.Never.
-func (l *Lease) Deadline() driver.Instant {
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	return l.trust.Deadline()
-}
+func (l *Lease) Deadline() driver.Instant { return locked(l, (*trust.Lease).Deadline) }
 
 // Holds returns how many holds the lease has.
-func (l *Lease) Holds() int {
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	return l.trust.Holds()
-}
+func (l *Lease) Holds() int { return locked(l, (*trust.Lease).Holds) }
 
 // Files returns the open files that a child process must inherit.
 func (l *Lease) Files() []*os.File {
-	if l.Cause() != nil || !l.grant.remote.Inherits() || !l.keep() {
+	if l.Cause() != nil || !l.grant.remote.Inherits() || !locked(l, (*trust.Lease).Bind) {
 		return nil
 	}
 	return l.grant.remote.Files()
@@ -141,7 +134,7 @@ func (l *Lease) Guard(ctx context.Context, tx any) error {
 		return fmt.Errorf("this store is not a database whose transactions a lease can guard; send the Token with each write instead: %w", errors.ErrUnsupported)
 	case !guards:
 		return err
-	case err == nil && !l.keep(): // keep rules out a later hand-over without the store
+	case err == nil && !locked(l, (*trust.Lease).Bind):
 		if err = l.Cause(); err == nil {
 			err = driver.ErrReleased
 		}
@@ -178,7 +171,7 @@ var errPanic = errors.New("another call of Release has panicked: the lease ends 
 func (l *Lease) release(ctx context.Context) error {
 	c := l.grant.client
 	l.check()
-	left := l.leaves()
+	early := l.early()
 	// The lease ends before the request to the store, so that no late renewal can revive
 	// it.
 	ended := l.end()
@@ -189,15 +182,15 @@ func (l *Lease) release(ctx context.Context) error {
 		return l.wrap("release", l.Cause())
 	}
 	var err error
-	if left {
-		err = l.prolong(c.store.Bounded(ctx))
+	if early {
+		err = l.prolong(c.participant.Bounded(ctx))
 	} else {
 		err = l.grant.remote.Release(ctx)
 	}
 	err = l.wrap("release", err)
 	c.leave(l)
 	if !l.idle { // the release of an idle lease was reported before
-		c.observer.Released(l, err)
+		c.observer.Released(l, err, false)
 	}
 	return err
 }
@@ -233,11 +226,4 @@ func (l *Lease) gone(err error) {
 	if l.back != nil {
 		close(l.back)
 	}
-}
-
-// keep rules out that the grant is handed over. It reports false if the lease has ended.
-func (l *Lease) keep() bool {
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	return l.trust.Keep()
 }

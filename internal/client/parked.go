@@ -46,7 +46,7 @@ func (l *Lease) parks(idle bool) bool {
 		ln.Hold(parked)
 	}
 	if idle {
-		c.observer.Kept(l)
+		c.observer.Released(l, nil, true)
 	}
 	return true
 }
@@ -75,9 +75,9 @@ func (l *Lease) parked(idle bool) *Lease {
 	return parked
 }
 
-// leaves reports whether Close leaves l to the store: its MinHold is not over, and the
-// store ends leases by itself.
-func (l *Lease) leaves() bool {
+// early reports whether Close has to leave l to the store: its MinHold is not over, and the store ends leases by
+// itself.
+func (l *Lease) early() bool {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	return l.grant.client.expires && l.trust.Early(driver.Now())
@@ -98,7 +98,7 @@ func (l *Lease) prolong(ctx context.Context) error {
 	}
 	kept := ttl
 	// The rest may be longer than the store's MaxTTL.
-	if info, no := l.grant.client.store.Describe(ctx); no == nil && ttl < info.MaxTTL && info.MaxTTL < left {
+	if info, no := l.grant.client.participant.Describe(ctx); no == nil && ttl < info.MaxTTL && info.MaxTTL < left {
 		if _, no := l.grant.remote.Renew(ctx, info.MaxTTL); no == nil {
 			kept = info.MaxTTL
 		}
@@ -107,9 +107,9 @@ func (l *Lease) prolong(ctx context.Context) error {
 		driver.ForPeople(left), driver.ForPeople(kept), err)
 }
 
-// restOver gives back a parked lease in the background, because its MinHold is over or it was
+// giveBack gives back a parked lease in the background, because others want it, its MinHold is over or it was
 // lost. A closed client leaves that to Close.
-func (l *Lease) restOver() {
+func (l *Lease) giveBack() {
 	c := l.grant.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,42 +148,13 @@ func (c *Client) reuse(ln *queue, call Call) *Lease {
 	return l
 }
 
-// heed makes the client give the grant of l back when others want it and nobody uses it.
-func (c *Client) heed(l *Lease) {
-	if !l.grant.keeps {
-		return
-	}
-	l.grant.remote.OnWanted(func() {
-		unused := l.grant.wanted()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if unused != nil && !c.closed { // Close gives everything back
-			c.returnLater(unused)
-		}
-	})
-}
-
-// wanted notes that others want the name. It returns the lease that has the grant, if it is
-// idle.
-func (g *grant) wanted() *Lease {
+// wanted notes that others want the name. If nobody uses the grant, the client gives it back.
+func (g *grant) wanted() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.present.trust.Wanted(driver.Now()) {
-		return g.present
-	}
-	return nil
-}
-
-// showIdle sets Idle in info for the lease that this client keeps.
-func (c *Client) showIdle(info *driver.Info) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ln := c.lines[info.Name]
-	if ln == nil || ln.Holder() == nil || !ln.Holder().idle {
-		return
-	}
-	for i := range info.Holders {
-		h := &info.Holders[i]
-		h.Idle = h.Lease == ln.Holder().grant.id
+	l := g.present
+	unused := l.trust.Wanted(driver.Now())
+	g.mu.Unlock()
+	if unused {
+		l.giveBack()
 	}
 }

@@ -14,27 +14,6 @@ import (
 // and must leave places for the leases of the other parts.
 const maxRenewals = 8192
 
-// RoundTrips is how many round trips a TTL should have room for. A renewal is due after a third of the TTL,
-// may take two requests, and should be confirmed before two thirds are over.
-const RoundTrips = 6
-
-// measure warns, once for a client, if the store answers too slowly for leases of ttl. It measures one request,
-// because a slow grant may have waited for a connection or in a queue.
-func (c *Client) measure(name string, ttl time.Duration) {
-	if !c.store.Caps().Shows || c.measured.Swap(true) {
-		return
-	}
-	c.background.Go(func() {
-		ctx, cancel := context.WithTimeout(c.ctx, ttl)
-		defer cancel()
-		began := driver.Now()
-		_, err := c.store.Inspect(ctx, name)
-		if err == nil || ctx.Err() != nil && c.ctx.Err() == nil {
-			c.observer.Answered(driver.Now().Sub(began), ttl)
-		}
-	})
-}
-
 // renew makes one attempt to renew the grant, for the lease that has it. Package trust
 // repeats an attempt that fails until the deadline, and begins a second one beside an
 // attempt without an answer.
@@ -155,5 +134,53 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 			l.giveUp()
 			return ctx.Err()
 		}
+	}
+}
+
+// wake carries out what is due at now.
+func (g *grant) wake(now driver.Instant) {
+	g.mu.Lock()
+	l := g.present
+	do := l.trust.Wake(now)
+	if do.Renew {
+		g.client.renewals.Add(g)
+	}
+	l.carryOut(do, now)
+	g.mu.Unlock()
+	l.tellLoss(do.Lost)
+	if do.Over {
+		l.giveBack()
+	}
+}
+
+// carryOut records the consequences of an event, and sets the time of the next wake. The
+// caller holds g.mu, so that times are set in order, and then calls tellLoss for what may
+// block or call back.
+func (l *Lease) carryOut(do trust.Action, now driver.Instant) {
+	g := l.grant
+	switch {
+	case do.Lost:
+		l.finish()
+		return
+	case do.Suspect != nil:
+		g.client.observer.Suspect(l, do.Suspect, l.trust.Deadline().Sub(now))
+	}
+	g.client.sched.WakeAt(&g.item, l.trust.Due())
+}
+
+// tellLoss tells contexts and observers about a loss, if the lease was just lost.
+func (l *Lease) tellLoss(lost bool) {
+	if !lost {
+		return
+	}
+	c := l.grant.client
+	c.sched.Remove(&l.grant.item)
+	l.tell()
+	c.leave(l)
+	if !l.idle {
+		c.observer.Lost(l, l.Cause())
+	}
+	if l.resting {
+		l.giveBack()
 	}
 }

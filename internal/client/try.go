@@ -5,11 +5,11 @@ package client
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/line"
 	"github.com/pawl-go/pawl/internal/participant"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // TryAcquire asks the store once.
@@ -41,13 +41,11 @@ func (c *Client) TryAcquire(ctx context.Context, req *driver.Request, call Call)
 		}
 	}
 	req.Lease, req.Keeps = participant.NewID(), call.Terms.Idle > 0
-	grant, err := c.store.TryAcquire(ctx, req)
+	grant, err := c.participant.TryAcquire(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	l := c.lease(req, call, grant)
-	c.settle(l)
-	return l, nil
+	return c.lease(req, call, grant), nil
 }
 
 // inClient is what this client knows about a name.
@@ -76,30 +74,6 @@ func (c *Client) enter(name string, call Call) (here inClient, err error) {
 	return here, nil
 }
 
-// heldBefore returns the error of a call that must not overtake this client's waiters. It
-// names the holder if the store says who that is.
-func (c *Client) heldBefore(ctx context.Context, name string) error {
-	held := &driver.HeldError{}
-	held.Info, _ = c.store.Inspect(ctx, name)
-	if err := c.over(ctx); err != nil {
-		return err
-	}
-	return held
-}
-
-// heldError describes the lease as the store shows it to others.
-func (l *Lease) heldError() *driver.HeldError {
-	held := driver.Held{Holder: *l.grant.client.config.Holder, Lease: l.grant.id, Token: l.token}
-	switch k := l.asked.Kind; {
-	case k == line.Shared:
-		held.Shared = true
-	case k > 0:
-		held.Slots = int(k)
-	}
-	held.Acquired = time.Now().Add(-driver.Now().Sub(l.began))
-	return &driver.HeldError{Info: &driver.Info{Name: l.grant.name, Token: held.Token, Holders: []driver.Held{held}}}
-}
-
 // Again serves a call for the same name under the context of l. It returns l with one
 // more hold, or an error if it cannot add one: the caller would wait for itself, or behind
 // a writer that waits for the caller. It returns neither if l has just ended.
@@ -109,7 +83,7 @@ func (l *Lease) Again(call Call) (*Lease, error) {
 	advice := ""
 	switch {
 	case call.Reentrant && serves:
-		if l.hold() {
+		if locked(l, (*trust.Lease).Hold) {
 			return l, nil
 		}
 		return nil, nil
@@ -121,11 +95,4 @@ func (l *Lease) Again(call Call) (*Lease, error) {
 		advice = " (use the option Reentrant to acquire it again)"
 	}
 	return nil, fmt.Errorf("the context of this call is that of lease %s on the same name, so the call would wait for itself%s: %w", l.grant.id, advice, l.heldError())
-}
-
-// hold adds one hold, unless the lease has ended.
-func (l *Lease) hold() bool {
-	l.grant.mu.Lock()
-	defer l.grant.mu.Unlock()
-	return l.trust.Hold()
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -53,28 +54,22 @@ const maxLate = 3
 var errAgain = errors.New("the lease was ended before it was granted")
 
 // begin registers a call that may wait. It returns a copy of ctx that also ends with Stop, and the argument for done.
-func (p *Participant) begin(ctx context.Context) (context.Context, func(), error) {
+func (p *Participant) begin(ctx context.Context) (_ context.Context, stop context.CancelFunc, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.usable(ctx); err != nil {
 		return nil, nil, err
 	}
 	p.calls.Add(1)
-	switch {
-	case ctx.Done() == nil:
-		return Lent(ctx, p.ctx), nil, nil
-	case !p.caps.CrossHost: // requests are short, and need not end with Stop
-		return ctx, nil, nil
+	if ctx.Done() != nil && !p.caps.CrossHost { // requests are short, and need not end with Stop
+		return ctx, func() {}, nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(p.ctx, cancel)
-	return ctx, func() { stop(); cancel() }, nil
+	ctx, stop = Until(ctx, p.ctx)
+	return ctx, stop, nil
 }
 
-func (p *Participant) done(stop func()) {
-	if stop != nil {
-		stop()
-	}
+func (p *Participant) done(stop context.CancelFunc) {
+	stop()
 	p.calls.Done()
 }
 
@@ -106,25 +101,6 @@ func (p *Participant) attemptOnce(ctx context.Context, req *driver.Request, ask 
 	}
 	p.tokens.saw(req.Name, l.token)
 	return l, nil
-}
-
-// lateError is the error of a grant that came too late to be used: the process was stopped, or the store is slow.
-type lateError struct{ error }
-
-func (e *lateError) Unwrap() error { return e.error }
-
-func isLate(err error) bool {
-	var late *lateError
-	return errors.As(err, &late)
-}
-
-// tooLate gives a lease back and returns the error of the attempt.
-func (l *Lease) tooLate(ctx context.Context) error {
-	outcome := driver.ErrUnavailable
-	if err := l.Release(ctx); err != nil && !errors.Is(err, driver.ErrLost) {
-		outcome = driver.ErrUncertain
-	}
-	return &lateError{fmt.Errorf("%w: the grant took longer than its TTL of %v: use a longer one", outcome, l.ttl)}
 }
 
 // attempt is a request on its way to a lease.
@@ -184,7 +160,7 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 		a.doubt = a.doubt || f.Maybe
 		f.Maybe = a.doubt // an earlier request may still reach the store
 		a.p.mu.Unlock()
-		f = worded(f)
+		f.Err = Worded(f)
 		return ans, &f
 	}
 	a.p.answered.Store(true)
@@ -195,7 +171,7 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	}
 	a.p.mu.Lock()
 	defer a.p.mu.Unlock()
-	if w := a.waiter; w != nil && w.lost || a.loss.why != nil { // the event may be newer than this answer
+	if w := a.waiter; w != nil && w.lost || a.lost != nil { // the event may be newer than this answer
 		return driver.Answer{}, errEnded
 	}
 	a.hold(&ans, term{sent: ans.Since, heard: heard, ttl: a.ttl}, ans.Since)
@@ -205,26 +181,60 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	return ans, nil
 }
 
-// errEnded ends an attempt after an event said that its lease has ended. The store may still have the lease: the event
-// may mean that the store is about to ask for it back.
-var errEnded = &driver.Failure{
-	Err:   fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain),
-	Maybe: true, Lasting: true, Ended: true,
+// hold makes l a lease that is held, as an answer or an event says. The caller holds mu, so that an event
+// about l finds it either waiting or held.
+func (l *Lease) hold(a *driver.Answer, t term, since driver.Instant) {
+	l.state, l.token, l.spare, l.others, l.since = held, a.Token, a.Spare, a.Waited, since
+	if a.Handle != nil {
+		l.ref.Handle = a.Handle
+	}
+	l.term, l.clock = t, l.p.clock(a.Server)
+	l.waiter = nil
+	if l.wanted != nil && a.Session == nil {
+		l.wanted.put()
+	}
 }
 
-// giveUp ends an attempt that has failed, and returns its error. If the store may have recorded the lease, giveUp
-// undoes that as Discard does.
-func (a *attempt) giveUp(f driver.Failure) error {
-	p := a.p
-	p.mu.Lock()
-	a.waiter = nil
-	f.Maybe = f.Maybe || a.doubt
-	if a.state = unsure; !f.Maybe {
-		a.forget()
+// late reports whether nothing is left of the TTL with which the lease was granted.
+func (l *Lease) late() bool {
+	return l.p.caps.Expiry && driver.Now() >= l.since.Add(l.ttl-driver.Drift(l.ttl))
+}
+
+// maxTokens bounds how many names a client remembers the token of.
+const maxTokens = 4096
+
+// tokens remembers the greatest token that the store has granted to this client on each name.
+// A store that was restored from a backup grants old tokens again, and only its clients can
+// notice.
+type tokens struct {
+	mu   sync.Mutex
+	last map[string]uint64
+}
+
+func (t *tokens) seen(name string) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last[name]
+}
+
+func (t *tokens) saw(name string, token uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if token <= t.last[name] {
+		return
 	}
-	p.mu.Unlock()
-	if f.Maybe {
-		a.Discard()
+	if t.last == nil || len(t.last) >= maxTokens {
+		t.last = make(map[string]uint64)
 	}
-	return f.Err
+	t.last[name] = token
+}
+
+// checkToken returns an error if a grant has a token that is not greater than seen, the greatest
+// token on its name when it was requested.
+func checkToken(token, seen uint64) error {
+	if token == 0 || token > seen {
+		return nil
+	}
+	return fmt.Errorf("the store granted token %d, and granted %d to this client before: it has gone back to an older state, as after a restore from a backup; "+
+		"make it count on from above, or lower the tokens that the resources remember and restart its clients", token, seen)
 }

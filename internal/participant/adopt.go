@@ -83,7 +83,7 @@ func (a *Adopted) Renew(ctx context.Context, ttl time.Duration) (driver.Instant,
 		if lost := lossOf(err); lost != nil {
 			return 0, lost
 		}
-		return 0, worded(driver.FailureOf(err)).Err
+		return 0, Worded(driver.FailureOf(err))
 	}
 	return r.Since, nil
 }
@@ -92,7 +92,7 @@ func (a *Adopted) Renew(ctx context.Context, ttl time.Duration) (driver.Instant,
 func (a *Adopted) Release(ctx context.Context) error {
 	found, err := a.store.End(ctx, a.ref, driver.End{})
 	if err != nil {
-		return worded(driver.FailureOf(err)).Err
+		return Worded(driver.FailureOf(err))
 	}
 	if !found {
 		return &driver.LostError{Reason: driver.Gone}

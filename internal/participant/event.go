@@ -14,63 +14,40 @@ import (
 func (p *Participant) hear(e driver.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := p.leases[e.Lease]
+	switch l := p.leases[e.Lease]; {
+	case e.Kind == driver.Missed:
+		p.missed(e.Concerns)
+	case e.Kind == driver.Told && p.opts.News != nil:
+		p.opts.News(e.News)
+	case l == nil && e.Kind == driver.Granted: // the caller has gone
+		p.inBackground(func() { p.decline(driver.Ref{Name: e.Name, Lease: e.Lease, Handle: e.Grant.Handle}) })
+	case l == nil:
+	case e.Kind == driver.Wanted && l.wanted != nil:
+		l.wanted.put()
+	case l.waiter != nil:
+		l.waiter.hear(&e)
+	case e.Kind == driver.Lost: // the answer that grants it may come later
+		l.lose(cmp.Or(e.Loss, &driver.LostError{Reason: driver.Gone}))
+	}
+}
+
+// hear acts on one event about a waiter. The caller holds mu.
+func (w *waiter) hear(e *driver.Event) {
 	switch e.Kind {
 	case driver.Granted:
-		p.handed(l, &e)
-	case driver.Look:
-		if w := waiterOf(l); w != nil {
-			w.now = w.now || e.Grant.Free == 0
-			w.soon, w.free = true, e.Grant.Free
-			w.poke()
-		}
-	case driver.Lost:
-		if l == nil {
+		// The waiter decides when it wakes whether it may trust the event: by then another client may have the name.
+		// After a loss the event may be older than the loss.
+		if w.lost {
 			return
 		}
-		if w := l.waiter; w != nil { // the waiter asks again with another id, because the event may be repeated
-			w.granted, w.lost = nil, true
-			w.poke()
-		} else { // the answer that grants it may come later
-			l.lose(orGone(e.Loss))
-		}
-	case driver.Wanted:
-		if l != nil && l.wanted != nil {
-			l.wanted.put()
-		}
-	case driver.Missed:
-		p.missed(e.Concerns)
-	case driver.Told:
-		if p.opts.News != nil {
-			p.opts.News(e.News)
-		}
+		w.granted = e
+	case driver.Look:
+		w.now = w.now || e.Grant.Free == 0
+		w.soon, w.free = true, e.Grant.Free
+	case driver.Lost: // the waiter asks again with another id, because the event may be repeated
+		w.granted, w.lost = nil, true
 	}
-}
-
-func waiterOf(l *Lease) *waiter {
-	if l == nil {
-		return nil
-	}
-	return l.waiter
-}
-
-func orGone(lost *driver.LostError) *driver.LostError {
-	if lost == nil {
-		return &driver.LostError{Reason: driver.Gone}
-	}
-	return lost
-}
-
-// handed acts on an event that grants a name. The waiter decides when it wakes whether it may trust the event:
-// by then another client may have the name. The caller holds mu.
-func (p *Participant) handed(l *Lease, e *driver.Event) {
-	switch {
-	case l == nil: // the caller has gone
-		p.inBackground(func() { p.decline(driver.Ref{Name: e.Name, Lease: e.Lease, Handle: e.Grant.Handle}) })
-	case l.waiter != nil && !l.waiter.lost: // after a loss the event may be older than the loss
-		l.waiter.granted = e
-		l.waiter.poke()
-	}
+	w.poke()
 }
 
 // decline gives back a name that was handed to a waiter that has left.

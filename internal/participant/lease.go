@@ -30,10 +30,11 @@ type Lease struct {
 	token  uint64
 	spare  uint64 // reserved tokens after token
 	since  driver.Instant
-	term   term   // the present one
-	clock  *clock // of the server that counts term
-	loss   loss
-	wanted *wanted // nil unless the client may keep the lease
+	term   term              // the present one
+	clock  *clock            // of the server that counts term
+	lost   *driver.LostError // the first loss; nil while none is known
+	onLost func(error)       // nil before OnLost, and once the holder releases the lease or knows of the loss
+	wanted *wanted           // nil unless the client may keep the lease
 }
 
 // wanted passes on that others want the name of a lease.
@@ -71,20 +72,6 @@ func (l *Lease) forget() {
 	}
 }
 
-// hold makes l a lease that is held, as an answer or an event says. The caller holds mu, so that an event
-// about l finds it either waiting or held.
-func (l *Lease) hold(a *driver.Answer, t term, since driver.Instant) {
-	l.state, l.token, l.spare, l.others, l.since = held, a.Token, a.Spare, a.Waited, since
-	if a.Handle != nil {
-		l.ref.Handle = a.Handle
-	}
-	l.term, l.clock = t, l.p.clock(a.Server)
-	l.waiter = nil
-	if l.wanted != nil && a.Session == nil {
-		l.wanted.put()
-	}
-}
-
 // over returns why the lease is no longer held, or nil as long as the client knows of no end.
 func (l *Lease) over() error {
 	l.p.mu.Lock()
@@ -92,8 +79,8 @@ func (l *Lease) over() error {
 	switch {
 	case l.state == ended:
 		return driver.ErrReleased
-	case l.loss.why != nil:
-		return l.loss.why
+	case l.lost != nil:
+		return l.lost
 	case l.state == unsure:
 		return driver.ErrUncertain
 	}
@@ -126,11 +113,6 @@ func (l *Lease) Lives() bool {
 // Since returns the instant from which the first TTL counts: it began then or later.
 func (l *Lease) Since() driver.Instant { return l.since }
 
-// late reports whether nothing is left of the TTL with which the lease was granted.
-func (l *Lease) late() bool {
-	return l.p.caps.Expiry && driver.Now() >= l.since.Add(l.ttl-driver.Drift(l.ttl))
-}
-
 // Renew begins the TTL anew, and returns the instant from which it counts. It returns a *driver.LostError if the lease
 // has ended, and errors.ErrUnsupported if the store cannot make its TTL longer. After another error the caller may
 // trust only the TTL before.
@@ -154,18 +136,18 @@ func (l *Lease) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 
 // notRenewed records that a renewal has failed and returns the error for the caller.
 func (l *Lease) notRenewed(err error, c driver.Clock) error {
-	f := worded(driver.FailureOf(err))
-	if lost := lossOf(f.Err); lost != nil {
+	lost := lossOf(err)
+	if lost != nil {
 		l.p.saw(c, driver.Now()) // a step of the clock may be the cause
-		l.p.mu.Lock()
-		defer l.p.mu.Unlock()
-		l.forget()
-		return l.loss.note(lost) // the first cause stays
 	}
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
+	if lost != nil {
+		l.forget()
+		return l.note(lost) // the first cause stays
+	}
 	l.term = term{} // unknown: the store may have renewed it
-	return f.Err
+	return Worded(driver.FailureOf(err))
 }
 
 // end ends the lease at the store, or takes it out of the queue.
@@ -186,7 +168,7 @@ func (l *Lease) end(ctx context.Context) error {
 	again := l.asked || l.state == unsure || l.ending > 0
 	l.ending++
 	how := driver.End{Unsure: l.state == unsure, Doubt: l.doubt}
-	l.loss.notify = nil // a holder that gives the lease back need not hear of its end
+	l.onLost = nil // a holder that gives the lease back need not hear of its end
 	p.mu.Unlock()
 	found, err := p.store.End(ctx, l.ref, how)
 	p.mu.Lock()
@@ -196,16 +178,16 @@ func (l *Lease) end(ctx context.Context) error {
 	// the request above, which would then report a lost lease.
 	l.forget()
 	if err != nil {
-		f := worded(driver.FailureOf(err))
+		f := driver.FailureOf(err)
 		l.asked = l.asked || f.Maybe
-		if lost := lossOf(f.Err); lost != nil {
-			return l.loss.note(lost)
+		if lost := lossOf(err); lost != nil {
+			return l.note(lost)
 		}
-		return f.Err
+		return Worded(f)
 	}
 	l.state = ended
 	if !found && !again {
-		return l.loss.note(&driver.LostError{Reason: driver.Gone})
+		return l.note(&driver.LostError{Reason: driver.Gone})
 	}
 	return nil
 }

@@ -19,10 +19,10 @@ func TestLoss(t *testing.T) {
 		told int
 		err  error // nil: not lost
 	}{
-		{"told", func(l *Lease, f func(error)) { l.OnLost(f); l.loss.tell(first); l.loss.tell(second) }, 1, first},
-		{"told late", func(l *Lease, f func(error)) { l.loss.tell(first); l.loss.tell(second); l.OnLost(f) }, 1, first},
-		{"seen", func(l *Lease, f func(error)) { l.OnLost(f); l.loss.note(first); l.loss.tell(second) }, 0, first},
-		{"given back", func(l *Lease, f func(error)) { l.OnLost(f); l.loss.notify = nil; l.loss.tell(first) }, 0, first},
+		{"told", func(l *Lease, f func(error)) { l.OnLost(f); l.lose(first); l.lose(second) }, 1, first},
+		{"told late", func(l *Lease, f func(error)) { l.lose(first); l.lose(second); l.OnLost(f) }, 1, first},
+		{"seen", func(l *Lease, f func(error)) { l.OnLost(f); l.note(first); l.lose(second) }, 0, first},
+		{"given back", func(l *Lease, f func(error)) { l.OnLost(f); l.onLost = nil; l.lose(first) }, 0, first},
 		{"not lost", func(l *Lease, f func(error)) { l.OnLost(f) }, 0, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestLoss(t *testing.T) {
 					t.Errorf("%s: the holder was told %v; want %v", c.what, err, c.err)
 				}
 			}
-			if c.err != nil && l.loss.note(second) != c.err || c.err == nil && l.loss.why != nil {
-				t.Errorf("%s: the loss is %v; want %v", c.what, l.loss.why, c.err)
+			if c.err != nil && l.note(second) != c.err || c.err == nil && l.lost != nil {
+				t.Errorf("%s: the loss is %v; want %v", c.what, l.lost, c.err)
 			}
 		})
 	}

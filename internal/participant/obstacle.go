@@ -32,7 +32,7 @@ func (a *attempt) patient(ctx context.Context) *patience {
 	inner, cancel := context.WithCancel(w.Context)
 	w.Context = inner
 	unwatch := context.AfterFunc(ctx, func() {
-		if why := a.p.Look(inner, a.ref.Name, a.req.Holder); why != nil {
+		if why := a.p.Obstacle(inner, a.ref.Name, a.req.Holder); why != nil {
 			w.why.Store(&why)
 		}
 		cancel()
@@ -43,7 +43,7 @@ func (a *attempt) patient(ctx context.Context) *patience {
 
 // gaveUp adds to err, the error of a call whose context has ended, what the call waited for: what patience saw or,
 // from a store without a queue, the last answer.
-func (l *looks) gaveUp(err error) error {
+func (l *wait) gaveUp(err error) error {
 	var why *error
 	if l.patience != nil {
 		why = l.patience.why.Load()
@@ -59,31 +59,31 @@ func (l *looks) gaveUp(err error) error {
 	return err
 }
 
-// sight is one look at the store that several calls share.
-type sight struct {
+// obstacle is one look at the store that several calls share.
+type obstacle struct {
 	done chan struct{}
 	why  error // set before done is closed; nil if the store shows no reason to wait
 }
 
-// Look asks the store what a call for name waits for. It returns a *driver.HeldError, a *driver.ClosedError, or nil if
+// Obstacle asks the store what a call for name waits for. It returns a *driver.HeldError, a *driver.ClosedError, or nil if
 // the store shows no reason to wait or does not answer within lookWithin. It does not ask once ctx has ended, because
 // the caller may have returned, nor once the participant is stopped, because Close does not wait for it.
-func (p *Participant) Look(ctx context.Context, name string, me *driver.Holder) error {
+func (p *Participant) Obstacle(ctx context.Context, name string, me *driver.Holder) error {
 	p.mu.Lock()
 	if ctx.Err() != nil || p.ctx.Err() != nil || !p.caps.Shows {
 		p.mu.Unlock()
 		return nil
 	}
-	s := p.sights[name]
+	s := p.obstacles[name]
 	if s == nil {
-		s = &sight{done: make(chan struct{})}
-		p.sights[name] = s
+		s = &obstacle{done: make(chan struct{})}
+		p.obstacles[name] = s
 		p.work.Go(func() {
 			ctx, cancel := context.WithTimeout(p.ctx, lookWithin)
 			defer cancel()
-			s.why = p.obstacle(ctx, name, me)
+			s.why = p.askObstacle(ctx, name, me)
 			p.mu.Lock()
-			delete(p.sights, name)
+			delete(p.obstacles, name)
 			p.mu.Unlock()
 			close(s.done)
 		})
@@ -98,9 +98,9 @@ func (p *Participant) Look(ctx context.Context, name string, me *driver.Holder) 
 	return nil
 }
 
-// obstacle asks the store who has name, and which place this client has in the queue. If nobody has the name, it asks
+// askObstacle asks the store who has name, and which place this client has in the queue. If nobody has the name, it asks
 // whether the store is in quarantine.
-func (p *Participant) obstacle(ctx context.Context, name string, me *driver.Holder) error {
+func (p *Participant) askObstacle(ctx context.Context, name string, me *driver.Holder) error {
 	info, err := p.store.Inspect(ctx, name)
 	if err != nil {
 		return nil

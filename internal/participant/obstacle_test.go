@@ -32,7 +32,7 @@ func TestNoLookAfterTheCall(t *testing.T) {
 		p := New(s, Options{})
 		look := func(when string, ctx context.Context, wantLooks int, wantHeld bool) {
 			t.Helper()
-			held := p.Look(ctx, "a", nil)
+			held := p.Obstacle(ctx, "a", nil)
 			if synctest.Wait(); (held != nil) != wantHeld || s.looks != wantLooks {
 				t.Errorf("%s it is told of %v after %d looks", when, held, s.looks)
 			}

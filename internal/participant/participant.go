@@ -40,12 +40,12 @@ type Participant struct {
 	answered atomic.Bool // the store has answered once
 
 	mu          sync.Mutex
-	leases      map[string]*Lease // by id, from the first request on
-	clocks      map[string]*clock // by server
-	sights      map[string]*sight // by name, while they are under way
-	waiters     uint64            // so far
-	toldRefusal driver.Instant    // when News last got a refusal
-	confirming  bool              // confirmAll runs
+	leases      map[string]*Lease    // by id, from the first request on
+	clocks      map[string]*clock    // by server
+	obstacles   map[string]*obstacle // by name, while they are under way
+	waiters     uint64               // so far
+	toldRefusal driver.Instant       // when News last got a refusal
+	confirming  bool                 // confirmAll runs
 	random      *rand.Rand
 }
 
@@ -63,7 +63,7 @@ func New(store driver.Store, opts Options) *Participant {
 	}
 	p := &Participant{
 		store: store, caps: store.Caps(), opts: opts,
-		leases: make(map[string]*Lease), clocks: make(map[string]*clock), sights: make(map[string]*sight), random: rand.New(opts.Random),
+		leases: make(map[string]*Lease), clocks: make(map[string]*clock), obstacles: make(map[string]*obstacle), random: rand.New(opts.Random),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	store.Listen(p.hear)
@@ -190,16 +190,12 @@ func looked(err error) error {
 
 // Worded returns the error of a failed request. It is also ErrUncertain or ErrUnavailable unless f.Err says what has
 // become of the request.
-func Worded(f driver.Failure) error { return worded(f).Err }
-
-// worded returns f with Err as Worded returns it.
-func worded(f driver.Failure) driver.Failure {
+func Worded(f driver.Failure) error {
 	switch {
 	case certain(f.Err):
+		return f.Err
 	case f.Maybe:
-		f.Err = fmt.Errorf("%w: %w", driver.ErrUncertain, f.Err)
-	default:
-		f.Err = fmt.Errorf("%w: %w", driver.ErrUnavailable, f.Err)
+		return fmt.Errorf("%w: %w", driver.ErrUncertain, f.Err)
 	}
-	return f
+	return fmt.Errorf("%w: %w", driver.ErrUnavailable, f.Err)
 }

@@ -37,7 +37,7 @@ func TestSaw(t *testing.T) {
 	told := 0
 	var server clock
 	see := func(sent, heard driver.Instant, at time.Duration) time.Duration {
-		step, news := server.saw(1e15+sent, 1e15+heard, (1000*time.Hour + at).Microseconds())
+		step, news := server.saw(1e15+sent, 1e15+heard, 1000*time.Hour+at)
 		if news {
 			told++
 		}

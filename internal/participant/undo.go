@@ -5,6 +5,7 @@ package participant
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -100,6 +101,16 @@ func Lent(values, ends context.Context) context.Context {
 	return lentContext{ends, values}
 }
 
+// Until returns a copy of ctx that also ends when end does.
+func Until(ctx, end context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Done() == nil {
+		return Lent(ctx, end), func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(end, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
 // Value asks the context that ends first: package context finds a private value of its own there,
 // and then makes children without a goroutine.
 func (c lentContext) Value(key any) any {
@@ -144,4 +155,47 @@ func (t *timeouts) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cancel()
+}
+
+// lateError is the error of a grant that came too late to be used: the process was stopped, or the store is slow.
+type lateError struct{ error }
+
+func (e *lateError) Unwrap() error { return e.error }
+
+func isLate(err error) bool {
+	var late *lateError
+	return errors.As(err, &late)
+}
+
+// tooLate gives a lease back and returns the error of the attempt.
+func (l *Lease) tooLate(ctx context.Context) error {
+	outcome := driver.ErrUnavailable
+	if err := l.Release(ctx); err != nil && !errors.Is(err, driver.ErrLost) {
+		outcome = driver.ErrUncertain
+	}
+	return &lateError{fmt.Errorf("%w: the grant took longer than its TTL of %v: use a longer one", outcome, l.ttl)}
+}
+
+// errEnded ends an attempt after an event said that its lease has ended. The store may still have the lease: the event
+// may mean that the store is about to ask for it back.
+var errEnded = &driver.Failure{
+	Err:   fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain),
+	Maybe: true, Lasting: true, Ended: true,
+}
+
+// giveUp ends an attempt that has failed, and returns its error. If the store may have recorded the lease, giveUp
+// undoes that as Discard does.
+func (a *attempt) giveUp(f driver.Failure) error {
+	p := a.p
+	p.mu.Lock()
+	a.waiter = nil
+	f.Maybe = f.Maybe || a.doubt
+	if a.state = unsure; !f.Maybe {
+		a.forget()
+	}
+	p.mu.Unlock()
+	if f.Maybe {
+		a.Discard()
+	}
+	return f.Err
 }

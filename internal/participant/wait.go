@@ -37,10 +37,10 @@ func (p *Participant) await(ctx context.Context, req *driver.Request, away *outa
 	p.waiters++
 	a.own.number, a.waiter = p.waiters, &a.own
 	p.mu.Unlock()
-	l := looks{attempt: a, pause: minPause, idle: minIdle, outage: away}
+	l := wait{attempt: a, pause: minPause, idle: minIdle, outage: away}
 	f := l.enter(ctx, ready)
 	if f == nil {
-		f = l.wait(ctx)
+		f = l.untilHeld(ctx)
 	}
 	if f == nil {
 		*away = outage{}
@@ -67,7 +67,7 @@ const readyTimeout = time.Second
 
 // enter waits until events can be heard. Before that it asks once: a caller that is granted the name at once
 // needs no events.
-func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failure {
+func (l *wait) enter(ctx context.Context, ready <-chan struct{}) *driver.Failure {
 	select {
 	case <-ready:
 		return nil
@@ -81,12 +81,10 @@ func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failur
 		return nil
 	}
 	*l.outage = outage{}
-	timer := time.NewTimer(readyTimeout)
-	defer timer.Stop()
 	select {
 	case <-ready:
 		return nil
-	case <-timer.C:
+	case <-time.After(readyTimeout):
 		return nil
 	case <-ctx.Done():
 	case <-l.p.ctx.Done():
@@ -94,10 +92,10 @@ func (l *looks) enter(ctx context.Context, ready <-chan struct{}) *driver.Failur
 	return &driver.Failure{Err: l.p.usable(ctx)}
 }
 
-// wait looks until the name is granted. It goes on after every failure that may pass, until the store has been
-// silent for a whole TTL. If the store has never answered, wait returns the first failure, unless the request
+// untilHeld looks until the name is granted. It goes on after every failure that may pass, until the store has been
+// silent for a whole TTL. If the store has never answered, untilHeld returns the first failure, unless the request
 // may have been carried out: then it repeats the request to find out.
-func (l *looks) wait(ctx context.Context) *driver.Failure {
+func (l *wait) untilHeld(ctx context.Context) *driver.Failure {
 	for !l.isHeld() {
 		began := l.p.running.now()
 		ans, err := l.look(ctx, l.queued)
@@ -125,8 +123,8 @@ func (l *looks) wait(ctx context.Context) *driver.Failure {
 	return nil
 }
 
-// looks is the state of a wait between its looks.
-type looks struct {
+// wait is the state of a wait between its looks.
+type wait struct {
 	*attempt
 	patience    *patience // nil before the first answer that did not grant
 	queued      bool
@@ -136,7 +134,7 @@ type looks struct {
 }
 
 // refused returns how long to wait before the next look, after an answer that did not grant.
-func (l *looks) refused(ans driver.Answer) time.Duration {
+func (l *wait) refused(ans driver.Answer) time.Duration {
 	l.queued, l.pause, l.holders = l.p.caps.Queue, minPause, ans.Holders
 	l.refusal = refusal{}
 	*l.outage = outage{}
@@ -151,7 +149,7 @@ func (l *looks) refused(ans driver.Answer) time.Duration {
 
 // failed returns how long to wait before the next look, after a request that was sent at sent and has failed. If the
 // failure ends the wait, failed returns it.
-func (l *looks) failed(ctx context.Context, sent moment, f driver.Failure) (time.Duration, *driver.Failure) {
+func (l *wait) failed(ctx context.Context, sent moment, f driver.Failure) (time.Duration, *driver.Failure) {
 	now := l.p.running.now()
 	f.Passing = f.Passing || now.paused > sent.paused // a pause of this process may have used up the time of the request
 	answered := !f.Silent && l.p.answered.Load()
@@ -180,7 +178,7 @@ func (l *looks) failed(ctx context.Context, sent moment, f driver.Failure) (time
 }
 
 // ends returns the failure that ends the wait, after a request that failed with f and took so long, or nil.
-func (l *looks) ends(ctx context.Context, took time.Duration, f driver.Failure) *driver.Failure {
+func (l *wait) ends(ctx context.Context, took time.Duration, f driver.Failure) *driver.Failure {
 	if f.Ended {
 		return &f
 	}

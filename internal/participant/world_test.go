@@ -139,7 +139,7 @@ func run(p *plan) *world {
 
 // halfOf returns the participant of a client.
 func halfOf(c *pawl.Client) *participant.Participant {
-	return (*participant.Participant)(reflect.ValueOf(c).Elem().FieldByName("core").Elem().FieldByName("store").UnsafePointer())
+	return (*participant.Participant)(reflect.ValueOf(c).Elem().FieldByName("core").Elem().FieldByName("participant").UnsafePointer())
 }
 
 // schedule makes a fault happen.

@@ -382,7 +382,7 @@ func (w *world) keep(i int) error {
 	if i >= w.n || w.idles && i == w.n-1 {
 		return errSame
 	}
-	if w.leases[i].Keep() {
+	if w.leases[i].Bind() {
 		if w.leases[i].Ended() != nil || i < w.n-1 {
 			return errors.New("a child gets the files of a lease that has ended")
 		}

@@ -18,7 +18,7 @@
 //	Report     the work is not stuck
 //	Answer     held until later; suspect and tried again soon; or lost
 //	Lose       lost
-//	Keep       the grant is not handed over any more
+//	Bind       the grant is not handed over any more
 //	Release    one hold less, or the end, which the caller makes by HandOver or End
 //	HandOver   released; the grant is another lease's, the heir
 //	Lower      released; the store puts a shared lease in its place
@@ -190,9 +190,10 @@ func (l *Lease) Due() driver.Instant {
 	return due
 }
 
-// Keep rules out that the grant is handed over, because the grant may outlast the lease. It
-// returns false if the lease has ended; then another lease may have the grant.
-func (l *Lease) Keep() bool {
+// Bind rules out that the grant is handed over without the store, because a transaction or a child
+// process may outlast the lease. It returns false if the lease has ended; then another lease may
+// have the grant.
+func (l *Lease) Bind() bool {
 	if l.cause != nil {
 		return false
 	}

@@ -5,6 +5,7 @@ package pawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -55,7 +56,7 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 		case over:
 			return err
 		case ctx.Err() != nil:
-			return c.opError(ctx, "elect", name, client.Left(ctx, nil))
+			return c.opError(ctx, "elect", name, client.GaveUp(ctx, nil))
 		case err != nil && !c.outlasts(err, contact):
 			return err
 		}
@@ -114,6 +115,12 @@ func (c *Client) term(ctx context.Context, name string, lead func(context.Contex
 	return false, nil
 }
 
+// minPause and maxPause bound the pause before a call begins anew.
+const (
+	minPause = 20 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+)
+
 // observeEvery is how often Observe asks the store, at most.
 const observeEvery = time.Second
 
@@ -171,7 +178,7 @@ func (c *Client) leader(ctx context.Context, name string, latest Token) (leader 
 		return Held{}, false, wrap("observe", name, err)
 	}
 	err = c.ask(ctx, func(ctx context.Context) (err error) {
-		info, err = c.core.Store().Inspect(ctx, name)
+		info, err = c.core.Participant().Inspect(ctx, name)
 		return err
 	})
 	if err != nil {
@@ -188,4 +195,56 @@ func (c *Client) leader(ctx context.Context, name string, latest Token) (leader 
 // sameTerm compares everything that a renewal does not change.
 func sameTerm(a, b Held) bool {
 	return a.Lease == b.Lease && a.Token == b.Token && a.Holder == b.Holder && a.Why == b.Why
+}
+
+// Do runs f while holding a lease on name, for which it waits as Acquire does. The context of
+// f ends with the lease. Do returns the error of f, or of acquiring or releasing. If the lease
+// ended while f ran, the error is also ErrLost or ErrReleased, whatever f returned.
+func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
+	return do(ctx, "acquire", c.Acquire, name, f, opts)
+}
+
+// TryDo runs f while holding a lease on name, if TryAcquire gets one. If not, TryDo returns the
+// error of TryAcquire and does not call f: ErrHeld says that somebody else holds the name.
+// Otherwise TryDo is like Do.
+func (c *Client) TryDo(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
+	return do(ctx, "try", c.TryAcquire, name, f, opts)
+}
+
+func noWork(op, name string) error {
+	return wrap(op, name, errors.New("the function to call is nil: give the work to be done under the lease"))
+}
+
+// acquireOne is Client.Acquire or Client.TryAcquire.
+type acquireOne func(ctx context.Context, name string, opts ...Option) (*Lease, error)
+
+func do(ctx context.Context, op string, one acquireOne, name string, f func(context.Context, *Lease) error, opts []Option) (err error) {
+	ctx = present(ctx)
+	if f == nil {
+		return noWork(op, name)
+	}
+	l, err := one(ctx, name, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// If the lease had ended before, the work was not done under it.
+		ended := l.Err()
+		cause := l.inner().Cause()
+		if rel := l.Release(ctx); ended == nil {
+			ended, cause = rel, rel
+		}
+		switch {
+		case ended == nil:
+		case err == nil:
+			err = ended
+		case errors.Is(err, cause): // f has returned how its context ended
+			err = client.Only(err)
+		default:
+			err = client.Only(fmt.Errorf("%w; %w", ended, err))
+		}
+	}()
+	ctx, cancel := l.Context(ctx)
+	defer cancel()
+	return f(ctx, l)
 }
