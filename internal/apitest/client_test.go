@@ -134,8 +134,7 @@ func TestRefusingStore(t *testing.T) {
 				set(d, &d.try, fails(fmt.Errorf("%w: %w", driver.ErrUnavailable, c.refusal)))
 			})
 			began := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute+3*ttl)
-			defer cancel()
+			ctx := within(t, time.Minute+3*ttl)
 			_, err := open(t, d, &pawl.Options{TTL: ttl}).Acquire(ctx, "a")
 			if waited := time.Since(began) - time.Minute; waited < c.wait-maxPause || waited > c.wait+maxPause {
 				t.Errorf("%v: gave up after %v; want %v", c.refusal, waited, c.wait)

@@ -44,10 +44,7 @@ func TestCloseWaitsForReleasesUnderWay(t *testing.T) {
 			}
 			return ask()
 		})
-		c, err := pawl.New(d, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := open(t, d, nil)
 		l := acquire(t, c, "a")
 		go l.Release(context.Background())
 		synctest.Wait()

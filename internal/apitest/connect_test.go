@@ -162,8 +162,7 @@ func TestCallsShareAConnection(t *testing.T) {
 		defer c.Close()
 		a.up.Store(true)
 		a.slow = time.Second
-		few, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
+		few := within(t, time.Millisecond)
 		errs := make(chan error)
 		go func() {
 			_, err := c.TryAcquire(few, "a")
@@ -269,8 +268,7 @@ func TestFirstRefused(t *testing.T) {
 				if _, err := c.TryAcquire(t.Context(), "a"); !errors.Is(err, pawl.ErrUnavailable) {
 					t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
-				defer cancel()
+				ctx := within(t, 90*time.Second)
 				err := wait(c, ctx)
 				if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "refuses requests: ") {
 					t.Errorf("after %v: %v; want that the time is over, and why", time.Since(began), err)

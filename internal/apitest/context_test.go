@@ -46,10 +46,7 @@ func TestContextsOfRequests(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
-		c, err := pawl.New(d, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := open(t, d, nil)
 		var made []context.Context
 		look := func(ctx context.Context) {
 			if ctx.Value(key{}) != "value" || ctx.Value("other") != nil {
@@ -72,9 +69,7 @@ func TestContextsOfRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		wantIs(t, l.Release(ctx), nil)
 		for _, ctx := range made {
 			if ctx.Err() != nil {
 				t.Errorf("%v has ended: %v", ctx, ctx.Err())
@@ -125,8 +120,7 @@ func TestLeaseFrom(t *testing.T) {
 func TestEmptyLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer := acquire(t, open(t, tap(new(memlock.Store)), nil), "deploy")
-		ctx, cancel := outer.Context(t.Context())
-		defer cancel()
+		ctx := under(t, outer)
 		for _, l := range []*pawl.Lease{nil, {}} {
 			ctx, cancel := l.Context(ctx)
 			defer cancel()

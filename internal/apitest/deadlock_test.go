@@ -194,8 +194,7 @@ func TestNoDeadlock(t *testing.T) {
 				third := open(t, s.Participant(), as("carol"))
 				l := acquire(t, third, "b", kind)
 				if name != "slots" {
-					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-					defer cancel()
+					ctx := within(t, 3*time.Minute)
 					go third.Acquire(ctx, "b")
 					synctest.Wait()
 				}

@@ -170,9 +170,54 @@ func wantIs(t testing.TB, err, target error) {
 	}
 }
 
-func release(t testing.TB, l *pawl.Lease) {
+// release gives back a lease, or several.
+func release(t testing.TB, l interface{ Release(context.Context) error }) {
 	t.Helper()
 	if err := l.Release(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isFree reports whether nobody holds name.
+func isFree(t testing.TB, c *pawl.Client, name string) bool {
+	t.Helper()
+	l, err := c.TryAcquire(context.Background(), name)
+	if err == nil {
+		release(t, l)
+	}
+	return err == nil
+}
+
+func wantFree(t testing.TB, c *pawl.Client, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if l, err := c.TryAcquire(context.Background(), name); err != nil {
+			t.Errorf("%q is not free: %v", name, err)
+		} else {
+			release(t, l)
+		}
+	}
+}
+
+// under returns a context that ends with l.
+func under(t testing.TB, l interface {
+	Context(context.Context) (context.Context, context.CancelFunc)
+}) context.Context {
+	ctx, cancel := l.Context(context.Background())
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// within returns a context that ends after d.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func breaks(t testing.TB, c *pawl.Client, l *pawl.Lease, why string) {
+	t.Helper()
+	if err := c.Break(context.Background(), l.Name(), l.ID(), why); err != nil {
 		t.Fatal(err)
 	}
 }

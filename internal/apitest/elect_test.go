@@ -58,9 +58,7 @@ func TestElect(t *testing.T) {
 		if n := terms.Load(); n < 10 {
 			t.Errorf("%d terms in a minute", n)
 		}
-		if !isFree(t, open(t, s.Participant(), nil), "a") {
-			t.Error("it is held after the last has gone")
-		}
+		wantFree(t, open(t, s.Participant(), nil), "a")
 	})
 }
 
@@ -79,9 +77,7 @@ func TestElectWaitsForTheLeaderToStop(t *testing.T) {
 			if terms++; terms == 3 {
 				return boom
 			}
-			if err := other.Break(context.Background(), "a", l.ID(), "enough"); err != nil {
-				t.Error(err)
-			}
+			breaks(t, other, l, "enough")
 			<-ctx.Done()
 			wantIs(t, context.Cause(ctx), pawl.ErrLost)
 			time.Sleep(time.Minute)
@@ -90,9 +86,7 @@ func TestElectWaitsForTheLeaderToStop(t *testing.T) {
 		if err != boom || terms != 3 {
 			t.Errorf("Elect = %v after %d terms, want the error of the third", err, terms)
 		}
-		if !isFree(t, other, "a") {
-			t.Error("it is held after the leader has resigned")
-		}
+		wantFree(t, other, "a")
 	})
 }
 
@@ -111,16 +105,13 @@ func TestElectEnds(t *testing.T) {
 			t.Errorf("Elect = %v, want nil: the leader has let go itself", err)
 		}
 		l := acquire(t, other, "a")
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
+		ctx := within(t, time.Minute)
 		wantIs(t, c.Elect(ctx, "a", nothing), context.DeadlineExceeded)
 		func() {
 			defer func() { _ = recover() }()
 			_ = c.Elect(context.Background(), "b", func(context.Context, *pawl.Lease) error { panic("boom") })
 		}()
-		if !isFree(t, other, "b") {
-			t.Error("it is held after a panic")
-		}
+		wantFree(t, other, "b")
 		done := make(chan error)
 		go func() { done <- c.Elect(context.Background(), "a", nothing) }()
 		synctest.Wait()
@@ -167,8 +158,7 @@ func TestElectOutlivesOutages(t *testing.T) {
 func TestElectWithTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-		defer cancel()
+		ctx := within(t, time.Hour)
 		var led [3]int
 		var all sync.WaitGroup
 		for i := range led {
@@ -238,9 +228,7 @@ func TestElectBacksOff(t *testing.T) {
 			case 13:
 				return nil
 			}
-			if err := other.Break(context.Background(), "a", l.ID(), "enough"); err != nil {
-				t.Error(err)
-			}
+			breaks(t, other, l, "enough")
 			<-ctx.Done()
 			vacant = time.Now()
 			return nil

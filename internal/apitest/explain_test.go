@@ -122,8 +122,7 @@ func TestTimeoutWaitsForNoStore(t *testing.T) {
 		}), nil)
 		for range 3 { // one at the store, two behind it
 			go func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-				defer cancel()
+				ctx := within(t, time.Second)
 				began := time.Now()
 				_, err := c.Acquire(ctx, "deploy")
 				wantIs(t, err, context.DeadlineExceeded)
@@ -147,8 +146,7 @@ func TestGrantWhileLookingIsPutBack(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}), nil)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		got, err := c.Acquire(ctx, "deploy")
 		if got != nil || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Acquire = %v, %v; want the context's error", got, err) // a lease that is held would be renewed for ever
@@ -160,10 +158,7 @@ func TestGrantWhileLookingIsPutBack(t *testing.T) {
 
 func TestNoContextIsOneWithoutAnEnd(t *testing.T) {
 	s := new(memlock.Store)
-	c, err := pawl.New(s.Participant(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := open(t, s.Participant(), nil)
 	var none context.Context
 	l, err := c.Acquire(none, "a")
 	wantIs(t, err, nil)
@@ -250,8 +245,7 @@ func TestTimeoutTellsTheQuarantine(t *testing.T) {
 			return open(t, closed{show(new(memlock.Store), free), left}, nil)
 		}
 		wait := func(c *pawl.Client, long time.Duration) error {
-			ctx, cancel := context.WithTimeout(t.Context(), long)
-			defer cancel()
+			ctx := within(t, long)
 			_, err := c.Acquire(ctx, "deploy")
 			return err
 		}

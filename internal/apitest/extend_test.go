@@ -84,8 +84,7 @@ func TestExtendEnds(t *testing.T) {
 		hangRenewals(d)
 		l := acquire(t, open(t, d, &pawl.Options{TTL: 30 * time.Second}), "a")
 		time.Sleep(11 * time.Second) // a renewal is under way
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-		defer cancel()
+		ctx := within(t, 10*time.Millisecond)
 		began := time.Now()
 		wantIs(t, l.Extend(ctx, 30*time.Second), context.DeadlineExceeded)
 		if took := time.Since(began); took != 10*time.Millisecond {
@@ -109,13 +108,11 @@ func TestExtendGetsItsTurnBetweenSlowRenewals(t *testing.T) {
 			answers(d, func(int64) time.Duration { return took })
 			l := acquire(t, open(t, d, &pawl.Options{TTL: ttl}), "a")
 			time.Sleep(ttl/3 + ttl/6 + time.Second) // renewals overlap
-			short, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
+			short := within(t, time.Second)
 			wantIs(t, l.Extend(short, time.Minute), context.DeadlineExceeded)
 			time.Sleep(3 * ttl)
 			began := time.Now()
-			ctx, cancel := context.WithTimeout(context.Background(), 10*ttl)
-			defer cancel()
+			ctx := within(t, 10*ttl)
 			if err := l.Extend(ctx, time.Minute); err != nil || time.Since(began) > ttl {
 				t.Errorf("answers take %v: Extend = %v after %v; want nil within a TTL", took, err, time.Since(began))
 			}
@@ -135,8 +132,7 @@ func TestRenewalGoesOnWhenExtendGivesUp(t *testing.T) {
 		hangRenewals(d)
 		l := acquire(t, open(t, d, &pawl.Options{TTL: 30 * time.Second}), "a")
 		time.Sleep(10 * time.Second) // a renewal is under way
-		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
-		defer cancel()
+		ctx := within(t, 6*time.Second)
 		wantIs(t, l.Extend(ctx, time.Minute), context.DeadlineExceeded)
 		time.Sleep(time.Second)
 		if n := d.renewals.Load(); n != 2 {
@@ -198,9 +194,7 @@ func TestNoRenewWhereLeasesDoNotExpire(t *testing.T) {
 		<-l.Done()
 		wantIs(t, l.Err(), pawl.ErrLost)
 		wantIs(t, l.Release(context.Background()), pawl.ErrLost)
-		if !isFree(t, other, "a") {
-			t.Error("the name is held after the release")
-		}
+		wantFree(t, other, "a")
 	})
 }
 

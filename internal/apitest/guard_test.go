@@ -28,9 +28,7 @@ func TestGuardNeedsADatabase(t *testing.T) {
 	if err := lease.Guard(t.Context(), nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Guard = %v; want ErrUnsupported", err)
 	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	release(t, lease)
 	if err := lease.Guard(t.Context(), nil); !errors.Is(err, pawl.ErrReleased) {
 		t.Errorf("Guard of a lease that was released = %v; want ErrReleased", err)
 	}

@@ -111,11 +111,7 @@ func TestReleaseOfAllWhileAPartHangs(t *testing.T) {
 		go all.Release(context.Background())
 		synctest.Wait()
 		other := open(t, s.Participant(), nil)
-		for _, name := range []string{"well/1", "well/2"} {
-			if !isFree(t, other, name) {
-				t.Errorf("%s is held still", name)
-			}
-		}
+		wantFree(t, other, "well/1", "well/2")
 	})
 }
 

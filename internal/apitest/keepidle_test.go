@@ -196,9 +196,7 @@ func TestKeepIdleEnds(t *testing.T) {
 		if inside(c).Lines() != 0 {
 			t.Error("its line is left")
 		}
-		if !isFree(t, other, "a") {
-			t.Error("it is not given back")
-		}
+		wantFree(t, other, "a")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)

@@ -398,8 +398,7 @@ func TestDowngradeEndsFirst(t *testing.T) {
 			return s.Ask(context.WithoutCancel(ctx), req)
 		}}, nil)
 		l := acquire(t, c, "a")
-		within, cancel := l.Context(t.Context())
-		defer cancel()
+		within := under(t, l)
 		done := make(chan error)
 		go func() { _, err := l.Downgrade(t.Context()); done <- err }()
 		<-asked

@@ -53,8 +53,7 @@ func TestLeaseEndsAtItsDeadlineBeforeTheStoreLetsAnotherIn(t *testing.T) {
 		cutRenewals(d)
 		const ttl = 10 * time.Second
 		l := acquire(t, open(t, d, &pawl.Options{TTL: ttl}), "a")
-		ctx, cancel := l.Context(context.Background())
-		defer cancel()
+		ctx := under(t, l)
 		began := time.Now()
 		next := make(chan time.Duration)
 		other := open(t, s.Participant(), nil)
@@ -160,9 +159,7 @@ func TestReleaseIsIdempotentAndWorksWithACancelledContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 2 {
-		if err := l.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		wantIs(t, l.Release(ctx), nil)
 	}
 	l2, err := c.TryAcquire(context.Background(), "a")
 	if err != nil {
@@ -254,8 +251,7 @@ func TestEveryLookTellsThatTheTimeIsOver(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := open(t, new(memlock.Store).Participant(), &pawl.Options{TTL: time.Second})
 				l := acquire(t, c, "a")
-				ctx, cancel := l.Context(context.Background())
-				defer cancel()
+				ctx := under(t, l)
 				stopTimers(c)
 				time.Sleep(time.Second - driver.Drift(time.Second))
 				if !over(l, ctx) {
@@ -271,8 +267,7 @@ func TestEveryLookTellsThatTheTimeIsOver(t *testing.T) {
 func TestContextKnowsWhenDoneIsClosed(t *testing.T) {
 	c := open(t, new(memlock.Store).Participant(), nil)
 	l := acquire(t, c, "a")
-	ctx, cancel := l.Context(context.Background())
-	defer cancel()
+	ctx := under(t, l)
 	goOn := holdScheduler(c)
 	released := make(chan error)
 	go func() { released <- l.Release(context.Background()) }()
@@ -291,9 +286,7 @@ func TestLostLeaseTellsWhoBrokeItAndWhy(t *testing.T) {
 	l := acquire(t, open(t, s.Participant(), nil), "a")
 	bob := open(t, s.Participant(), &pawl.Options{Holder: pawl.Holder{User: "bob", Host: "laptop"}})
 	wantIs(t, bob.Break(context.Background(), "a", "another", "mistake"), pawl.ErrHeld)
-	if err := bob.Break(context.Background(), "a", l.ID(), "runner died"); err != nil {
-		t.Fatal(err)
-	}
+	breaks(t, bob, l, "runner died")
 	<-l.Done()
 	var lost *pawl.LostError
 	if !errors.As(l.Err(), &lost) || lost.By == nil || lost.By.User != "bob" || lost.Why != "runner died" {
@@ -315,8 +308,7 @@ func TestContextEndsWithTheLease(t *testing.T) {
 	release(t, l)
 	<-child.Done()
 	wantIs(t, context.Cause(child), pawl.ErrReleased)
-	late, cancel := l.Context(context.Background())
-	defer cancel()
+	late := under(t, l)
 	wantIs(t, context.Cause(late), pawl.ErrReleased)
 	wantIs(t, late.Err(), context.Canceled)
 }

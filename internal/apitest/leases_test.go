@@ -26,16 +26,6 @@ func acquireAll(t testing.TB, c *pawl.Client, names []string, opts ...pawl.Optio
 	return g
 }
 
-// isFree reports whether nobody holds name.
-func isFree(t testing.TB, c *pawl.Client, name string) bool {
-	t.Helper()
-	l, err := c.TryAcquire(context.Background(), name)
-	if err == nil {
-		release(t, l)
-	}
-	return err == nil
-}
-
 func TestAcquireAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, other := pair(t)
@@ -58,21 +48,14 @@ func TestAcquireAll(t *testing.T) {
 		if err := g.Err(); err != nil || g.Deadline().IsZero() {
 			t.Errorf("after an hour: %v, deadline %v", err, g.Deadline())
 		}
-		ctx, cancel := g.Context(context.Background())
-		defer cancel()
+		ctx := under(t, g)
 		for range 2 {
-			if err := g.Release(context.Background()); err != nil {
-				t.Error(err)
-			}
+			release(t, g)
 		}
 		wantIs(t, g.Err(), pawl.ErrReleased)
 		wantIs(t, context.Cause(ctx), pawl.ErrReleased)
 		<-g.Done()
-		for _, name := range g.Names() {
-			if !isFree(t, other, name) {
-				t.Errorf("%q is held", name)
-			}
-		}
+		wantFree(t, other, g.Names()...)
 	})
 }
 
@@ -80,14 +63,11 @@ func TestAcquireAllHoldsNothingIfItFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, other := pair(t)
 		l := acquire(t, other, "b")
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
+		ctx := within(t, time.Minute)
 		if g, err := c.AcquireAll(ctx, []string{"a", "b"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("AcquireAll = %v, %v, want the context's error", g, err)
 		}
-		if !isFree(t, other, "a") {
-			t.Error("the first name is held")
-		}
+		wantFree(t, other, "a")
 		release(t, l)
 		for _, bad := range []struct {
 			names []string
@@ -97,9 +77,7 @@ func TestAcquireAllHoldsNothingIfItFails(t *testing.T) {
 				t.Errorf("AcquireAll(%q) = %v, want an error", bad.names, g)
 			}
 		}
-		if !isFree(t, other, "a") {
-			t.Error("the first name is held")
-		}
+		wantFree(t, other, "a")
 	})
 }
 
@@ -113,9 +91,7 @@ func TestDeadlineOfLeases(t *testing.T) {
 		if a, b := g.Lease("a").Deadline(), g.Lease("b").Deadline(); !a.Before(b) || !g.Deadline().Equal(a) {
 			t.Errorf("Deadline = %v; the leases end at %v and %v", g.Deadline(), a, b)
 		}
-		if err := g.Release(context.Background()); err != nil {
-			t.Error(err)
-		}
+		release(t, g)
 	})
 }
 
@@ -124,11 +100,8 @@ func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, other := pair(t)
 		g := acquireAll(t, c, []string{"a", "b", "c"})
-		ctx, cancel := g.Context(context.Background())
-		defer cancel()
-		if err := other.Break(context.Background(), "b", g.Lease("b").ID(), "enough"); err != nil {
-			t.Fatal(err)
-		}
+		ctx := under(t, g)
+		breaks(t, other, g.Lease("b"), "enough")
 		<-g.Done()
 		synctest.Wait()
 		var lost *pawl.LostError
@@ -138,9 +111,7 @@ func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 		wantIs(t, context.Cause(ctx), pawl.ErrLost)
 		for _, name := range []string{"a", "b", "c"} {
 			wantIs(t, g.Lease(name).Err(), pawl.ErrLost)
-			if !isFree(t, other, name) {
-				t.Errorf("%q is held", name)
-			}
+			wantFree(t, other, name)
 		}
 		wantIs(t, g.Release(context.Background()), pawl.ErrLost)
 	})
@@ -170,9 +141,7 @@ func TestAcquireAllBeginsAnewAfterALoss(t *testing.T) {
 		if err := g.Err(); err != nil {
 			t.Error(err)
 		}
-		if err := g.Release(context.Background()); err != nil {
-			t.Error(err)
-		}
+		release(t, g)
 	})
 }
 
@@ -183,8 +152,7 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 		s := new(memlock.Store)
 		names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
 		var writers, readers [10]atomic.Int32
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-		defer cancel()
+		ctx := within(t, time.Hour)
 		var all sync.WaitGroup
 		for i := range 20 {
 			c := open(t, s.Participant(), nil)
@@ -212,19 +180,13 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 					for _, n := range three {
 						mine[n].Add(-1)
 					}
-					if err := g.Release(context.Background()); err != nil {
-						t.Error(err)
-					}
+					release(t, g)
 				}
 			})
 		}
 		all.Wait()
 		c := open(t, s.Participant(), nil)
-		for _, name := range names {
-			if !isFree(t, c, name) {
-				t.Errorf("%q is left behind", name)
-			}
-		}
+		wantFree(t, c, names...)
 	})
 }
 
@@ -233,21 +195,14 @@ func TestAcquireAllEndsWithARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, other := pair(t)
 		g := acquireAll(t, c, []string{"a", "b", "c"})
-		ctx, cancel := g.Context(context.Background())
-		defer cancel()
+		ctx := under(t, g)
 		release(t, g.Lease("b"))
 		<-g.Done()
 		synctest.Wait()
 		wantIs(t, g.Err(), pawl.ErrReleased)
 		wantIs(t, context.Cause(ctx), pawl.ErrReleased)
-		for _, name := range g.Names() {
-			if !isFree(t, other, name) {
-				t.Errorf("%q is held", name)
-			}
-		}
-		if err := g.Release(context.Background()); err != nil {
-			t.Error(err)
-		}
+		wantFree(t, other, g.Names()...)
+		release(t, g)
 	})
 }
 
@@ -256,8 +211,7 @@ func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, other := pair(t)
 		l := acquire(t, c, "a")
-		ctx, cancel := l.Context(context.Background())
-		defer cancel()
+		ctx := under(t, l)
 		_, err := c.AcquireAll(ctx, []string{"a", "b"})
 		wantIs(t, err, pawl.ErrHeld)
 		g, err := c.AcquireAll(ctx, []string{"a", "b"}, pawl.Reentrant())
@@ -270,9 +224,7 @@ func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
 		for _, end := range []func(*pawl.Leases){
 			func(*pawl.Leases) { time.Sleep(time.Minute) }, // MaxHold
 			func(g *pawl.Leases) {
-				if err := other.Break(context.Background(), "b", g.Lease("b").ID(), "enough"); err != nil {
-					t.Error(err)
-				}
+				breaks(t, other, g.Lease("b"), "enough")
 			},
 		} {
 			g, err := c.AcquireAll(ctx, []string{"a", "b"}, pawl.Reentrant(), pawl.MaxHold(time.Minute))
@@ -286,9 +238,7 @@ func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
 			if l.Err() != nil || ctx.Err() != nil || l.Holds() != 1 {
 				t.Errorf("the lease from before: %v, %v, %d holds", l.Err(), ctx.Err(), l.Holds())
 			}
-			if !isFree(t, other, "b") {
-				t.Error("the other name is held")
-			}
+			wantFree(t, other, "b")
 		}
 		release(t, l)
 	})

@@ -122,8 +122,7 @@ func grantAndCancel(t *testing.T, by, first string) {
 		}
 		release(t, l)
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
+	ctx = within(t, time.Minute)
 	last, err := c.Acquire(ctx, "a")
 	if err != nil {
 		t.Fatalf("the line does not go on: %v", err)
@@ -150,8 +149,7 @@ func TestGrantAfterCancelIsPutBack(t *testing.T) {
 			if _, err := call(ctx, "a"); !errors.Is(err, context.Canceled) {
 				t.Fatalf("error is %v, want the context's own", err)
 			}
-			ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
-			defer stop()
+			ctx = within(t, 10*time.Second)
 			if _, err := open(t, s.Participant(), nil).Acquire(ctx, "a"); err != nil {
 				t.Errorf("the grant was not put back: %v", err)
 			}

@@ -31,8 +31,7 @@ func TestMinHold(t *testing.T) {
 				other := open(t, s.Participant(), nil)
 				began := time.Now()
 				l := acquire(t, c, "a", append(opts, pawl.MinHold(10*time.Second))...)
-				work, cancel := l.Context(t.Context())
-				defer cancel()
+				work := under(t, l)
 				time.Sleep(time.Second)
 				release(t, l)
 				release(t, l)
@@ -74,9 +73,7 @@ func TestMinHoldIsOver(t *testing.T) {
 			}
 		}, pawl.MinHold(10*time.Second))
 		wg.Wait()
-		if !isFree(t, c, "a") {
-			t.Error("a lease is kept that was held for longer than MinHold")
-		}
+		wantFree(t, c, "a")
 	})
 }
 
@@ -135,8 +132,7 @@ func TestMinHoldOfAClosedClient(t *testing.T) {
 				if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) || time.Since(began) > time.Second {
 					t.Errorf("Close: %v, after %v", err, time.Since(began))
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
+				ctx := within(t, time.Hour)
 				next, err := open(t, s.Participant(), nil).Acquire(ctx, "a")
 				if err != nil {
 					t.Fatalf("the name is never free: %v", err)
@@ -166,9 +162,7 @@ func TestMinHoldOfALostLease(t *testing.T) {
 			if first {
 				release(t, l)
 			}
-			if err := other.Break(t.Context(), "a", l.ID(), "it is needed"); err != nil {
-				t.Fatal(err)
-			}
+			breaks(t, other, l, "it is needed")
 			synctest.Wait()
 			if !first {
 				wantIs(t, l.Release(t.Context()), pawl.ErrLost)
@@ -215,18 +209,13 @@ func TestMinHoldOfNobody(t *testing.T) {
 		mine := acquire(t, c, "a")
 		_, err := c.TryAcquireAll(t.Context(), []string{"0", "a"}, pawl.MinHold(time.Hour))
 		wantIs(t, err, pawl.ErrHeld)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		_, err = c.AcquireAll(ctx, []string{"0", "a"}, pawl.MinHold(time.Hour))
 		wantIs(t, err, context.DeadlineExceeded)
-		if !isFree(t, other, "0") {
-			t.Error("a name is kept although another one was missing")
-		}
+		wantFree(t, other, "0")
 		release(t, mine)
 		g := acquireAll(t, c, []string{"0", "a"}, pawl.MinHold(time.Hour))
-		if err := g.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, g)
 		for _, name := range g.Names() {
 			if isFree(t, other, name) {
 				t.Errorf("%q is free", name)
@@ -252,9 +241,7 @@ func TestMinHoldGivenUp(t *testing.T) {
 		release(t, first)
 		wantIs(t, <-failed, context.Canceled)
 		synctest.Wait()
-		if !isFree(t, c, "a") {
-			t.Error("the name is kept for nobody")
-		}
+		wantFree(t, c, "a")
 	})
 }
 

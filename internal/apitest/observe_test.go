@@ -150,8 +150,7 @@ func TestObserveEnds(t *testing.T) {
 		for range c.Observe(t.Context(), "a") {
 			break
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
+		ctx := within(t, 10*time.Second)
 		if n, err := count(ctx, c, "a"); n != 1 || err != nil {
 			t.Errorf("until the end of ctx: told %d times, %v", n, err)
 		}

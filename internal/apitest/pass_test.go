@@ -65,8 +65,7 @@ func TestPassedOnWithoutTheStore(t *testing.T) {
 		d := reserve(new(memlock.Store), 100)
 		c := open(t, d, nil)
 		first := acquire(t, c, "a")
-		ctx, cancel := first.Context(context.Background())
-		defer cancel()
+		ctx := under(t, first)
 		next := 0
 		all := line(t, c, 50, func(i int, l *pawl.Lease) {
 			if i != next || l.Token() != first.Token()+pawl.Token(i)+1 || l.ID() != first.ID() || l.State() != pawl.StateHeld {
@@ -128,9 +127,7 @@ func TestBreakMeetsWhoHasTheGrant(t *testing.T) {
 		synctest.Wait()
 		release(t, first)
 		l := <-got
-		if err := other.Break(context.Background(), "a", l.ID(), "a test"); err != nil {
-			t.Error(err)
-		}
+		breaks(t, other, l, "a test")
 		synctest.Wait()
 		wantIs(t, l.Err(), pawl.ErrLost) // at once
 		<-l.Done()

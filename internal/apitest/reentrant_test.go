@@ -18,8 +18,7 @@ func TestReentrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, other := pair(t)
 		outer := acquire(t, c, "a", pawl.Reentrant())
-		ctx, cancel := outer.Context(context.Background())
-		defer cancel()
+		ctx := under(t, outer)
 		next := want(t, other)
 		inner, err := c.Acquire(ctx, "a", pawl.Reentrant())
 		if err != nil || inner != outer || outer.Holds() != 2 {
@@ -66,8 +65,7 @@ func TestReentrant(t *testing.T) {
 func TestReentrantRefuses(t *testing.T) {
 	c := open(t, new(memlock.Store).Participant(), nil)
 	under := func(l *pawl.Lease, opts ...pawl.Option) error {
-		ctx, cancel := l.Context(context.Background())
-		defer cancel()
+		ctx := under(t, l)
 		_, err := c.Acquire(ctx, l.Name(), opts...)
 		return err
 	}
@@ -120,8 +118,7 @@ func TestLostLeaseIsLostForEveryHold(t *testing.T) {
 func TestReentrantInParallel(t *testing.T) {
 	c := open(t, new(memlock.Store).Participant(), nil)
 	l := acquire(t, c, "a")
-	ctx, cancel := l.Context(context.Background())
-	defer cancel()
+	ctx := under(t, l)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -152,9 +149,8 @@ func TestContextLooksAtEveryLease(t *testing.T) {
 		c := open(t, d, nil)
 		outer := acquire(t, c, "a", pawl.TTL(time.Second))
 		inner := acquire(t, c, "b", pawl.TTL(time.Hour))
-		ctx, cancel := outer.Context(context.Background())
-		defer cancel()
-		ctx, cancel = inner.Context(ctx)
+		ctx := under(t, outer)
+		ctx, cancel := inner.Context(ctx)
 		defer cancel()
 		stopTimers(c)
 		time.Sleep(2 * time.Second)
@@ -171,8 +167,7 @@ func TestReentrantIsTheContextsBusiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, other := pair(t)
 		l := acquire(t, c, "a", pawl.Reentrant())
-		holding, cancel := l.Context(context.Background())
-		defer cancel()
+		holding := under(t, l)
 		for what, call := range map[string]struct {
 			c    *pawl.Client
 			ctx  context.Context

@@ -71,10 +71,7 @@ func TestLogSaysThatTheTTLIsTooShort(t *testing.T) {
 			d := tap(new(memlock.Store))
 			answers(d, func(int64) time.Duration { return took })
 			var log bytes.Buffer
-			c, err := pawl.New(d, &pawl.Options{TTL: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := open(t, d, &pawl.Options{TTL: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			l := acquire(t, c, "a")
 			time.Sleep(time.Minute)
 			release(t, l)
@@ -123,8 +120,7 @@ func TestRenewalFindsTheLoss(t *testing.T) {
 			told := make(chan error, 1)
 			c := open(t, d, &pawl.Options{TTL: 3 * time.Second, Observer: pawl.Observer{Lost: func(e pawl.Event) { told <- e.Err }}})
 			l := acquire(t, c, "a")
-			ctx, cancel := l.Context(t.Context())
-			defer cancel()
+			ctx := under(t, l)
 			began := time.Now()
 			next := make(chan *pawl.Lease, 1)
 			go func() { next <- acquire(t, c, "a") }()

@@ -23,9 +23,7 @@ func TestTryAcquireAll(t *testing.T) {
 		if isFree(t, other, "a") || isFree(t, other, "b") {
 			t.Error("a name is free")
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, g)
 		l := acquire(t, other, "b")
 		began := time.Now()
 		_, err = c.TryAcquireAll(t.Context(), []string{"a", "b", "c"})
@@ -34,11 +32,7 @@ func TestTryAcquireAll(t *testing.T) {
 			t.Errorf("it has waited for %v", took)
 		}
 		release(t, l)
-		for _, name := range []string{"a", "b", "c"} {
-			if !isFree(t, other, name) {
-				t.Errorf("%q is still held", name)
-			}
-		}
+		wantFree(t, other, "a", "b", "c")
 	})
 }
 
