@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -50,9 +49,6 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 func (s *store) check(ctx context.Context, req *driver.Request) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
-	}
-	if req.Lease == "" || strings.ContainsAny(req.Lease, "/ \n") {
-		return fmt.Errorf("etcdlock: lease id %q: use letters and digits", driver.Shorten(req.Lease))
 	}
 	return s.layout.check(req.Name)
 }

@@ -38,10 +38,10 @@ var unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
 func escape(name string) string { return escaper.Replace(name) }
 
 // all returns the range of all keys of the name.
-func (p place) all() (from, to string) { return p.dir, p.dir[:len(p.dir)-1] + "0" }
+func (p place) all() (from, to string) { return string(p), string(p[:len(p)-1]) + "0" }
 
 // unshared returns the range of the keys of leases that are not shared.
-func (p place) unshared() (from, to string) { return p.dir + kindSlots, p.dir + "y" }
+func (p place) unshared() (from, to string) { return string(p) + kindSlots, string(p) + "y" }
 
 // rivals returns the range of the keys that can keep req from getting the name.
 func (p place) rivals(req *driver.Request) (from, to string) {
@@ -62,7 +62,7 @@ func (p place) key(req *driver.Request, backing clientv3.LeaseID) string {
 	case req.Slots > 0:
 		kind = kindSlots + strconv.Itoa(req.Slots)
 	}
-	return p.dir + kind + "/" + hex(int64(backing))
+	return string(p) + kind + "/" + hex(int64(backing))
 }
 
 // hex returns the id of an etcd lease as etcdctl writes it.
@@ -72,8 +72,7 @@ func hex(backing int64) string { return strconv.FormatInt(backing, 16) }
 type entry struct {
 	name, kind string
 	named      string // the etcd lease in the key's name
-	shared     bool
-	slots      int
+	sharing    storekit.Sharing
 	kv         *mvccpb.KeyValue
 	record     record // empty if the value was not read
 }
@@ -98,14 +97,14 @@ func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	n, isSlots := strings.CutPrefix(e.kind, kindSlots)
 	switch {
 	case e.kind == kindShared:
-		e.shared = true
+		e.sharing.Shared = true
 	case e.kind == kindExclusive:
 	case isSlots:
 		n, err := strconv.Atoi(n)
 		if err != nil || n <= 0 {
 			return e, false
 		}
-		e.slots = n
+		e.sharing.Slots = n
 	default:
 		return e, false
 	}
@@ -128,13 +127,7 @@ func (s *store) newRecord(req *driver.Request) record {
 	}
 }
 
-func encode(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return "{}" // cannot happen: strings, numbers and booleans
-	}
-	return string(b)
-}
+func encode(record any) string { return string(storekit.JSON(record)) }
 
 // mark returns the mark of a lease, given its client and the etcd lease in its key's name; see listen.
 func (s *store) mark(client, named string) string {

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 func in(key, from, to string) bool { return from <= key && key < to }
@@ -32,7 +33,7 @@ func FuzzKeys(f *testing.F) {
 			req.Name = one
 			key := p.key(&req, 0xfeed)
 			e, ok := s.parse(&mvccpb.KeyValue{Key: []byte(key)})
-			if !ok || e.name != one || e.record.Lease != "feed" || e.shared != req.Shared || e.slots != req.Slots {
+			if !ok || e.name != one || e.record.Lease != "feed" || e.sharing != storekit.SharingOf(&req) {
 				t.Errorf("%q is read as %+v, %v", key, e, ok)
 			}
 			from, to := p.all()

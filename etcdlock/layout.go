@@ -34,12 +34,10 @@ func newLayout(prefix, pattern string) (layout, error) {
 	return layout{head: head, tail: tail, mixed: true}, nil
 }
 
-// place is where the keys of one name are.
-type place struct {
-	dir string // begins all of them
-}
+// place begins all keys of one name.
+type place string
 
-func (l layout) place(name string) place { return place{l.head + escape(name) + l.tail + "/"} }
+func (l layout) place(name string) place { return place(l.head + escape(name) + l.tail + "/") }
 
 // check returns an error if name cannot be locked. With a Pattern names are not escaped, because the concurrency
 // package does not escape them.

@@ -72,7 +72,7 @@ func (l *lease) read(ctx context.Context, req *driver.Request, before int64) (*c
 // there are too many.
 func (l *looked) slots(q queue, n int) {
 	for i := len(q) - 1; i >= 0; i-- {
-		if q[i].slots != n {
+		if q[i].sharing.Slots != n {
 			l.rival = &q[i]
 			return
 		}

@@ -17,8 +17,7 @@ import (
 // maxShown limits how many holders are read only to show them to people.
 const maxShown = 16
 
-// queue contains the keys of one name in the order of their creation. The first holds the name, together with
-// those that follow, as long as all of them can hold it together.
+// queue contains the keys of one name in the order of their creation.
 type queue []entry
 
 // readQueue returns the queue of kvs, which are in the order of their creation.
@@ -34,14 +33,7 @@ func (s *store) readQueue(kvs []*mvccpb.KeyValue) queue {
 
 // holders returns the number of keys in q that hold the name.
 func (q queue) holders() int {
-	if len(q) == 0 {
-		return 0
-	}
-	n, first := 1, q[0]
-	for n < len(q) && first.with(q[n]) && (first.shared || n < first.slots) {
-		n++
-	}
-	return n
+	return storekit.Front(q, func(e entry) storekit.Sharing { return e.sharing })
 }
 
 // find returns the index of the key in q, or -1.
@@ -49,22 +41,14 @@ func (q queue) find(key string) int {
 	return slices.IndexFunc(q, func(e entry) bool { return string(e.kv.Key) == key })
 }
 
-// with reports whether a lease like e and a lease like f can hold a name together.
-func (e entry) with(f entry) bool {
-	return (e.shared || e.slots > 0) && e.shared == f.shared && e.slots == f.slots
-}
-
 // inTheWay returns an error if a new request cannot be granted.
 func (q queue) inTheWay(req *driver.Request) error {
-	if len(q) == 0 {
+	own := storekit.SharingOf(req)
+	if all := append(slices.Clip(q), entry{sharing: own}); all.holders() == len(all) {
 		return nil
 	}
-	if held := q[0].slots; req.Slots > 0 && held > 0 && held != req.Slots {
-		return &driver.SlotsError{Held: held, Wanted: req.Slots}
-	}
-	me := entry{shared: req.Shared, slots: req.Slots}
-	if last := len(q) - 1; q.holders() == len(q) && q[last].with(me) && (me.shared || len(q) < me.slots) {
-		return nil
+	if err := own.Agrees(q[0].sharing); err != nil {
+		return err
 	}
 	if err := q.endless(); err != nil {
 		return err
@@ -101,7 +85,7 @@ func (q queue) info(name string) *driver.Info {
 	for _, e := range q[n:] {
 		info.Waiters = append(info.Waiters, driver.Waiter{
 			Holder: e.record.Holder, Lease: e.record.Lease, Since: instant(e.record.Since), Why: e.record.Why, Holds: e.record.Holds,
-			Shared: e.shared, Slots: e.slots,
+			Shared: e.sharing.Shared, Slots: e.sharing.Slots,
 		})
 	}
 	return info
@@ -110,7 +94,7 @@ func (q queue) info(name string) *driver.Info {
 func (e entry) held() driver.Held {
 	return driver.Held{
 		Holder: e.record.Holder, Lease: e.record.Lease, Token: driver.Token(tokenOf(e.kv.CreateRevision)), Why: e.record.Why,
-		Acquired: instant(cmp.Or(e.record.Acquired, e.record.Since)), Shared: e.shared, Slots: e.slots,
+		Acquired: instant(cmp.Or(e.record.Acquired, e.record.Since)), Shared: e.sharing.Shared, Slots: e.sharing.Slots,
 		Keeps: e.record.Keeps,
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -67,16 +65,14 @@ func (a *address) endpoints(scheme, hosts string) error {
 	if web == "" {
 		return errors.New("etcdlock: use a URL with the scheme etcd or etcds")
 	}
-	var shown []string
-	for host := range strings.SplitSeq(cmp.Or(hosts, "localhost"), ",") {
-		one, err := url.Parse("etcd://" + host)
-		if err != nil || one.Hostname() == "" {
-			return errURL
-		}
-		addr := net.JoinHostPort(one.Hostname(), cmp.Or(one.Port(), "2379"))
-		a.urls, shown = append(a.urls, web+"://"+addr), append(shown, addr)
+	addrs, ok := storekit.Addrs(cmp.Or(hosts, "localhost"), "2379")
+	if !ok {
+		return errURL
 	}
-	a.hosts = strings.Join(shown, ", ")
+	for _, addr := range addrs {
+		a.urls = append(a.urls, web+"://"+addr)
+	}
+	a.hosts = strings.Join(addrs, ", ")
 	switch {
 	case web == "https" && a.opts.TLS == nil:
 		a.opts.TLS = &tls.Config{MinVersion: tls.VersionTLS12}

@@ -39,8 +39,8 @@ func (l *lease) watch(seen *looked) {
 	if seen.keys == nil {
 		opts = append(opts, clientv3.WithCreatedNotify())
 	} else {
-		_, to := l.place.all()
-		key, opts = l.place.dir, append(opts, clientv3.WithRange(to), clientv3.WithRev(seen.rev+1))
+		from, to := l.place.all()
+		key, opts = from, append(opts, clientv3.WithRange(to), clientv3.WithRev(seen.rev+1))
 	}
 	if w := l.sight; w != nil && w.key == key && !w.over.Load() {
 		return

@@ -86,16 +86,16 @@ func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	case err != nil:
 		return driver.Answer{}, err
 	case i < l.holders():
-		ans, err := n.grant(ctx, req)
+		ans, err := n.grant(ctx, req.Queue)
 		if errors.Is(err, errYoung) && req.Queue {
 			return driver.Answer{Free: n.s.store.tick / 4, Session: n.s.sending().link}, nil
 		}
 		return ans, err
 	}
-	if err := slotsError(l, n.kind()); err != nil {
+	if err := l[i].sharing.Agrees(l[0].sharing); err != nil {
 		return driver.Answer{}, err
 	}
-	n.sure = errYoung
+	n.since = 0
 	if req.Queue {
 		return n.enqueue(ctx, l, i)
 	}
@@ -125,14 +125,6 @@ func (n *node) leave(ctx context.Context, err error) error {
 	}
 	n.gone = true
 	return err
-}
-
-// slotsError returns a *driver.SlotsError if the name is held in a different number of slots.
-func slotsError(l line, k kind) error {
-	if k.slots > 0 && l[0].kind.slots > 0 && l[0].kind.slots != k.slots {
-		return &driver.SlotsError{Held: l[0].kind.slots, Wanted: k.slots}
-	}
-	return nil
 }
 
 // place returns the queue of the name and the node's index in it.

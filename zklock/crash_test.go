@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -45,7 +46,7 @@ func (c *client) lease(g *participant.Lease, req *driver.Request) *lease {
 
 // nodeOf returns the node of a lease, or nil if there is none in a session that lives.
 func nodeOf(s *store, ref driver.Ref) *node {
-	key := s.dir(ref.Name) + "/" + nodePrefix(ref.Lease, kind{ref.Shared, ref.Slots})
+	key := s.dir(ref.Name) + "/" + nodePrefix(ref.Lease, storekit.Sharing{Shared: ref.Shared, Slots: ref.Slots})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, at := range s.sessions {

@@ -58,9 +58,8 @@ func (n *node) find(ctx context.Context) error {
 // It has a quorum carry out a request first. A sync is not enough, because a leader that has lost its quorum
 // answers it.
 func (s *session) nodesOf(ctx context.Context, key string) ([]string, error) {
-	dir, prefix := path.Split(key)
-	dir = strings.TrimSuffix(dir, "/")
-	_, err := call(ctx, s, func() (driver.Instant, error) { return s.touch(0, true) })
+	dir, prefix := path.Dir(key), path.Base(key)
+	_, err := call(ctx, s, s.touch)
 	if err != nil && !errors.Is(err, errYoung) {
 		return nil, err
 	}

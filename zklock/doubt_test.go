@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -174,7 +175,7 @@ func TestTwins(t *testing.T) {
 	for _, name := range []string{"twins", "twins/going"} {
 		req := request(name, ttl)
 		release(t, take(t, d, request(name, ttl)))
-		one, key := firstSession(d), d.wire.dir(name)+"/"+nodePrefix(req.Lease, kind{})
+		one, key := firstSession(d), d.wire.dir(name)+"/"+nodePrefix(req.Lease, storekit.SharingOf(req))
 		first, err := one.conn.Create(key, nil, zk.FlagEphemeralSequential, d.wire.acl)
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // granted returns the answer that grants the lease. session.mu is held.
 func (n *node) granted(since driver.Instant) driver.Answer {
 	ans := driver.Answer{Granted: true, Token: n.token, Waited: true, Since: since, Handle: n, Session: n.s.link}
-	if n.kind() == (kind{}) {
+	if !n.ref.Shared && n.ref.Slots == 0 {
 		ans.Spare = reserved
 	}
 	return ans
@@ -25,15 +25,12 @@ func (n *node) granted(since driver.Instant) driver.Answer {
 // that made the node, and grant does not wait until the node is watched. Otherwise trust may count from the last
 // confirmation of the session, if the watch on the node has not fired. If neither gives enough trust, grant has a
 // quorum confirm the session again.
-func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, error) {
-	s := n.s
-	since, err := n.since, n.sure
-	n.sure = errYoung
-	if err == nil {
-		err = s.inTime(since, req) // place may have taken a long time
-	}
-	if err != nil {
-		if since, err = n.confirm(ctx, req); err != nil {
+func (n *node) grant(ctx context.Context, queue bool) (driver.Answer, error) {
+	s, since := n.s, n.since
+	n.since = 0
+	if since == 0 || s.inTime(since) != nil { // place may have taken a long time
+		var err error
+		if since, err = n.confirm(ctx, queue); err != nil {
 			return driver.Answer{}, err
 		}
 	}
@@ -51,7 +48,7 @@ func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, e
 // confirm watches the node and has a quorum confirm the session until the lease can be trusted. It returns the
 // instant from which trust counts. For a request that joins the queue, confirm asks only once and may return
 // errYoung, as the caller will ask again. It returns errTooSlow if it could not trust the lease for a whole TTL.
-func (n *node) confirm(ctx context.Context, req *driver.Request) (driver.Instant, error) {
+func (n *node) confirm(ctx context.Context, queue bool) (driver.Instant, error) {
 	s := n.s
 	if err := n.own(ctx); err != nil {
 		return 0, err
@@ -63,20 +60,20 @@ func (n *node) confirm(ctx context.Context, req *driver.Request) (driver.Instant
 	young := n.young
 	since, err := n.standing()
 	s.mu.Unlock()
-	if err == nil && s.inTime(since, req) == nil {
+	if err == nil && s.inTime(since) == nil {
 		return since, nil
 	}
 	for {
-		since, err := call(ctx, s, func() (driver.Instant, error) { return s.touch(req.TTL, req.Renewed) })
+		since, err := call(ctx, s, s.touch)
 		if err == nil {
-			err = s.inTime(since, req)
+			err = s.inTime(since)
 		}
 		switch {
 		case !errors.Is(err, errYoung):
 			return since, err
-		case driver.Now().Sub(young) > req.TTL:
-			return 0, s.tooSlow(req.TTL)
-		case req.Queue:
+		case driver.Now().Sub(young) > s.ttl:
+			return 0, s.tooSlow()
+		case queue:
 			return 0, err
 		case !s.sleep(ctx, s.store.tick/4):
 			return 0, errors.Join(ctx.Err(), s.why())
@@ -87,11 +84,9 @@ func (n *node) confirm(ctx context.Context, req *driver.Request) (driver.Instant
 var errTooSlow = fmt.Errorf("%w: the servers answer too slowly for this TTL", driver.ErrUnavailable)
 
 // tooSlow returns errTooSlow with a TTL that would be long enough.
-func (s *session) tooSlow(ttl time.Duration) error {
-	s.mu.Lock()
-	trip := s.trip
-	s.mu.Unlock()
-	least := max(8*trip+9*s.store.tick, ttl*5/4).Round(100 * time.Millisecond)
+func (s *session) tooSlow() error {
+	trip := get(s, &s.trip)
+	least := max(8*trip+9*s.store.tick, s.ttl*5/4).Round(100 * time.Millisecond)
 	return fmt.Errorf("%w: a round trip takes %v (%s): use a TTL of at least %v", errTooSlow, trip.Round(time.Millisecond), s.store.ticks(), least)
 }
 

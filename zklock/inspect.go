@@ -3,8 +3,8 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // inspectSession returns the session that Inspect, List and Break use.
@@ -180,19 +181,16 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	if err != nil {
 		return err
 	}
-	if by == nil {
-		by = &driver.Holder{}
-	}
-	dir := s.dir(name)
 	for {
-		err := n.breakLease(ctx, name, dir, lease, by, why)
+		err := n.breakLease(ctx, name, lease, cmp.Or(by, &driver.Holder{}), why)
 		if !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
 	}
 }
 
-func (s *session) breakLease(ctx context.Context, name, dir, lease string, by *driver.Holder, why string) error {
+func (s *session) breakLease(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+	dir := s.store.dir(name)
 	if err := s.sync(ctx, dir); err != nil {
 		return explain(err)
 	}
@@ -214,10 +212,7 @@ func (s *session) breakLease(ctx context.Context, name, dir, lease string, by *d
 		if err != nil {
 			return none{}, err
 		}
-		news, err := json.Marshal(readBroken(data).add(victim, by, why))
-		if err != nil {
-			return none{}, err
-		}
+		news := storekit.JSON(readBroken(data).add(victim, by, why))
 		_, err = s.conn.Multi(
 			&zk.SetDataRequest{Path: dir, Data: news, Version: stat.Version},
 			&zk.DeleteRequest{Path: dir + "/" + victim, Version: -1})

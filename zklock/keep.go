@@ -42,7 +42,7 @@ func (s *session) touchSoon(most int) {
 }
 
 func (s *session) touchOnce() {
-	_, err := s.touch(0, true)
+	_, err := s.touch()
 	if err != nil && !errors.Is(err, errYoung) {
 		s.sleep(s.store.ctx, retryPause)
 	}

@@ -26,7 +26,7 @@ func (n *node) begin(since driver.Instant) bool {
 		n.waited = time.Now()
 	}
 	n.waitNoMore()
-	n.expires = max(n.expires, since.Add(n.ttl))
+	n.expires = max(n.expires, since.Add(n.s.ttl))
 	left := n.expires.Sub(driver.Now())
 	if n.timer == nil {
 		n.timer = time.AfterFunc(left, n.expire)

@@ -11,35 +11,27 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// kind is the kind of a lease, as in driver.Request.
-type kind struct {
-	shared bool
-	slots  int
-}
-
-func kindOf(req *driver.Request) kind { return kind{req.Shared, req.Slots} }
-
-// marker returns the part of a node's name that shows its kind. For exclusive leases it is the marker of Curator's
-// locks.
-func (k kind) marker() string {
+// marker returns the part of a node's name that shows with whom its lease shares the name. For exclusive leases it is
+// the marker of Curator's locks.
+func marker(s storekit.Sharing) string {
 	switch {
-	case k.shared:
+	case s.Shared:
 		return "-read-"
-	case k.slots > 0:
-		return fmt.Sprintf("-slots%d-", k.slots)
+	case s.Slots > 0:
+		return fmt.Sprintf("-slots%d-", s.Slots)
 	}
 	return "-lock-"
 }
 
 // child is one node in the queue of a name.
 type child struct {
-	name   string
-	kind   kind
-	seq    int64
-	parent int64 // the transaction that made the name's node
+	name    string
+	sharing storekit.Sharing
+	seq     int64
+	parent  int64 // the transaction that made the name's node
 }
 
 // token returns the token of the lease whose node the transaction own made; see tokenOf.
@@ -59,15 +51,13 @@ func parseChild(name string) (c child, ok bool) {
 		return child{}, false
 	}
 	c.name = name
-	c.kind.shared = m[3] != ""
-	c.kind.slots, _ = strconv.Atoi(m[4])
+	c.sharing.Shared = m[3] != ""
+	c.sharing.Slots, _ = strconv.Atoi(m[4])
 	c.seq, _ = strconv.ParseInt(m[5], 10, 64)
 	return c, true
 }
 
-// line is the queue of a name, in order. The order determines the holders: they are the longest part at the front
-// whose leases may hold the name together. Nodes join at the end, so a node that has become a holder remains one
-// until it is deleted.
+// line is the queue of a name, in order. The order determines the holders: see storekit.Front.
 type line []child
 
 // maxSeq is the first number that readLine refuses. The server counts in 32 bits: after 2147483647 comes
@@ -105,21 +95,7 @@ func (l line) index(name string) int {
 
 // holders returns the number of nodes at the front that hold the name.
 func (l line) holders() int {
-	for i, c := range l {
-		if i > 0 && !l.together(i, c.kind) {
-			return i
-		}
-	}
-	return len(l)
-}
-
-// together reports whether a lease of kind k may hold the name together with the first i nodes of the queue, which
-// hold it.
-func (l line) together(i int, k kind) bool {
-	if i == 0 {
-		return true
-	}
-	return k == l[0].kind && (k.shared || i < k.slots)
+	return storekit.Front(l, func(c child) storekit.Sharing { return c.sharing })
 }
 
 // before returns the nodes that waiter i watches. At least one of them must go before its turn can come. They are
@@ -127,17 +103,17 @@ func (l line) together(i int, k kind) bool {
 //
 //   - Exclusive: the node before it.
 //   - Shared: the nearest node that is not shared.
-//   - One of n slots: the nearest node of another kind. If there is none, the turn comes when fewer than n of the
+//   - One of n slots: the nearest node that is not one of n slots. If there is none, the turn comes when fewer than n of the
 //     nodes before it are left. By then one of the nearest n has gone; the nearest tend to go last.
 func (l line) before(i int) line {
-	k := l[i].kind
-	if k == (kind{}) {
+	own := l[i].sharing
+	if own == (storekit.Sharing{}) {
 		return l[i-1 : i]
 	}
 	for j := i - 1; j >= 0; j-- {
-		if l[j].kind != k {
+		if l[j].sharing != own {
 			return l[j : j+1]
 		}
 	}
-	return l[max(0, i-k.slots):i]
+	return l[max(0, i-own.Slots):i]
 }

@@ -3,9 +3,11 @@
 package zklock
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -21,19 +23,14 @@ type link struct {
 	net.Conn
 	s *session
 
-	asked driver.Instant // when the request to connect was sent
-	head  []byte         // the first bytes of the answer to that request
-	ready atomic.Bool    // headLen bytes of the answer have come
-	rest  int            // bytes of the answer that are still to come
+	asked    driver.Instant // when the request to connect was sent
+	greeting bytes.Buffer   // the answer to that request, until package zk reads it
+	ready    atomic.Bool    // the answer has come
 
 	again   chan struct{} // closed when package zk has sent a request that sets its watches again
 	watched sync.Once     // closes again
-	open    bool          // awaitWatches has returned: Read passes on the later answers
+	waited  sync.Once     // calls awaitWatches
 }
-
-// headLen is the length of the part of a connect answer that link reads: the answer's length, the protocol
-// version, the session timeout in milliseconds, and the id of the session. The id is 0 if the session has expired.
-const headLen = 4 + 4 + 4 + 8
 
 // opSetWatches is the type of the request that sets the watches again. The type is the third number of a packet.
 const opSetWatches = 101
@@ -48,31 +45,40 @@ func (l *link) Write(b []byte) (int, error) {
 }
 
 func (l *link) Read(b []byte) (int, error) {
-	if l.ready.Load() && l.rest <= 0 && !l.open {
-		l.open = true
-		l.awaitWatches()
+	if !l.ready.Load() {
+		if err := l.greet(); err != nil {
+			return 0, err
+		}
 	}
-	n, err := l.Conn.Read(b)
-	if l.ready.Load() {
-		l.rest -= n
-		return n, err
+	if l.greeting.Len() > 0 {
+		return l.greeting.Read(b)
+	}
+	l.waited.Do(l.awaitWatches)
+	return l.Conn.Read(b)
+}
+
+// greet reads the answer to the request to connect: its length, the protocol version, the session timeout in
+// milliseconds, the id of the session, and more. The id is 0 if the session has expired.
+func (l *link) greet() error {
+	_, err := io.CopyN(&l.greeting, l.Conn, 4)
+	if err == nil {
+		_, err = io.CopyN(&l.greeting, l.Conn, int64(binary.BigEndian.Uint32(l.greeting.Bytes())))
 	}
 	if err != nil {
 		l.unheard(err)
+		return err
 	}
-	l.head = append(l.head, b[:n]...)
-	if len(l.head) < headLen {
-		return n, err
+	b := l.greeting.Bytes()
+	if len(b) < 20 {
+		return io.ErrUnexpectedEOF
 	}
 	l.ready.Store(true)
-	l.rest = 4 + int(binary.BigEndian.Uint32(l.head)) - len(l.head)
-	timeout := time.Duration(binary.BigEndian.Uint32(l.head[8:])) * time.Millisecond
-	id := int64(binary.BigEndian.Uint64(l.head[12:]))
-	if fail := l.s.connected(l, id, timeout); fail != nil {
+	timeout := time.Duration(binary.BigEndian.Uint32(b[8:])) * time.Millisecond
+	err = l.s.connected(l, int64(binary.BigEndian.Uint64(b[12:])), timeout)
+	if err != nil {
 		l.Conn.Close()
-		return 0, fail
 	}
-	return n, err
+	return err
 }
 
 // watchesTime limits how long awaitWatches waits. It is more than package zk needs to set its watches again, even
@@ -124,33 +130,29 @@ func (l *link) limit(t time.Time) time.Time {
 
 // dial connects to one server.
 func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
-	if s.isDead() {
-		return nil, errSession // else package zk would begin a new session
-	}
 	ctx, cancel := context.WithTimeout(s.store.ctx, max(s.patience(), time.Second))
 	defer cancel()
 	conn, err := s.store.dial(ctx, "tcp", addr)
-	if err != nil {
-		s.mu.Lock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
 		s.dialErr = err
-		s.mu.Unlock()
 		return nil, err
-	}
-	l := &link{Conn: conn, s: s, again: make(chan struct{})}
-	if !s.use(l) {
+	case s.err != nil: // package zk would begin a new session
 		conn.Close()
 		return nil, errSession
 	}
-	return l, nil
+	s.link = &link{Conn: conn, s: s, again: make(chan struct{})}
+	return s.link, nil
 }
 
 var errNewSession = errors.New("zklock: the server has begun another session")
 
 // hostProvider is a zk.HostProvider. It leaves the look-up of hosts to dial, on each connection. The provider of
 // package zk looks the hosts up only once, and with a single server it waits for a second before it connects
-// again.
+// again. Package zk calls it in one goroutine.
 type hostProvider struct {
-	mu    sync.Mutex
 	addrs []string
 	next  int
 	tried int // attempts since a server has answered
@@ -167,8 +169,6 @@ func (h *hostProvider) Len() int { return len(h.addrs) }
 // Next implements zk.HostProvider. It returns wait after it has returned each server, and at least three
 // addresses, without success. Package zk then fails the requests that it has not sent, and pauses for a second.
 func (h *hostProvider) Next() (addr string, wait bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.tried == max(len(h.addrs), 3) {
 		h.tried, wait = 0, true
 	}
@@ -179,8 +179,4 @@ func (h *hostProvider) Next() (addr string, wait bool) {
 }
 
 // Connected implements zk.HostProvider. Package zk calls it when a server has answered.
-func (h *hostProvider) Connected() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.tried = 0
-}
+func (h *hostProvider) Connected() { h.tried = 0 }

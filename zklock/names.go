@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"net/url"
 	"strings"
+
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Clients in other languages rely on the names of nodes: see docs/zookeeper-protocol.md.
@@ -53,4 +55,4 @@ func notAlphanumeric(r rune) bool {
 }
 
 // nodePrefix returns the name of a lease's node without the number that the server appends.
-func nodePrefix(lease string, k kind) string { return "_c_" + guid(lease) + k.marker() }
+func nodePrefix(lease string, s storekit.Sharing) string { return "_c_" + guid(lease) + marker(s) }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // accepted reports whether a server takes s for the name of a node, by the rules of
@@ -73,11 +74,11 @@ func TestParseChild(t *testing.T) {
 		"_c_5ae0b6a5-4b4f-4b0c-9a6a-6c8f1a0d3c11-lock-0000000012": {seq: 12}, // Curator
 		"lock-0000000003": {seq: 3},
 		"0123456789abcdef0123456789abcdef__lock__0000000004":         {seq: 4}, // kazoo
-		"0123456789abcdef0123456789abcdef__rlock__0000000005":        {seq: 5, kind: kind{shared: true}},
-		"_c_5ae0b6a5-4b4f-4b0c-9a6a-6c8f1a0d3c11-__READ__0000000006": {seq: 6, kind: kind{shared: true}},
+		"0123456789abcdef0123456789abcdef__rlock__0000000005":        {seq: 5, sharing: storekit.Sharing{Shared: true}},
+		"_c_5ae0b6a5-4b4f-4b0c-9a6a-6c8f1a0d3c11-__READ__0000000006": {seq: 6, sharing: storekit.Sharing{Shared: true}},
 		"_c_5ae0b6a5-4b4f-4b0c-9a6a-6c8f1a0d3c11-__WRIT__0000000007": {seq: 7},
-		"_c_qwertyuiopasdfgh-read-0000000008":                        {seq: 8, kind: kind{shared: true}},
-		"_c_qwertyuiopasdfgh-slots12-0000000009":                     {seq: 9, kind: kind{slots: 12}},
+		"_c_qwertyuiopasdfgh-read-0000000008":                        {seq: 8, sharing: storekit.Sharing{Shared: true}},
+		"_c_qwertyuiopasdfgh-slots12-0000000009":                     {seq: 9, sharing: storekit.Sharing{Slots: 12}},
 		"_c_qwertyuiopasdfgh-lock--2147483648":                       {seq: -2147483648},
 	} {
 		want.name = name
@@ -143,7 +144,7 @@ func TestLine(t *testing.T) {
 	} {
 		var l line
 		for i, k := range c.kinds {
-			l = append(l, child{seq: int64(i), kind: map[rune]kind{'r': {shared: true}, '2': {slots: 2}, '3': {slots: 3}}[k]})
+			l = append(l, child{seq: int64(i), sharing: map[rune]storekit.Sharing{'r': {Shared: true}, '2': {Slots: 2}, '3': {Slots: 3}}[k]})
 		}
 		if n := l.holders(); n != c.holders {
 			t.Errorf("%s: %d holders; want %d", c.kinds, n, c.holders)
@@ -163,7 +164,7 @@ func TestLine(t *testing.T) {
 // TestNobodyIsForgotten removes nodes one by one in every order. Whoever comes to
 // hold the name has watched one of those that have gone since it looked last.
 func TestNobodyIsForgotten(t *testing.T) {
-	kinds := []kind{{}, {shared: true}, {slots: 2}, {slots: 3}}
+	kinds := []storekit.Sharing{{}, {Shared: true}, {Slots: 2}, {Slots: 3}}
 	var try func(l line, watching map[int64]line)
 	try = func(l line, watching map[int64]line) {
 		for out := range l {
@@ -195,7 +196,7 @@ func TestNobodyIsForgotten(t *testing.T) {
 			return
 		}
 		for _, k := range kinds {
-			build(append(slices.Clone(l), child{name: string(rune('a' + len(l))), seq: int64(len(l)), kind: k}))
+			build(append(slices.Clone(l), child{name: string(rune('a' + len(l))), seq: int64(len(l)), sharing: k}))
 		}
 	}
 	build(nil)

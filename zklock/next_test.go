@@ -211,7 +211,7 @@ func TestChangedIsNotGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A transaction over the connection of the watch is answered after what the watch tells.
-	if _, err := one.touch(0, true); err != nil {
+	if _, err := one.touch(); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -251,11 +251,11 @@ func TestStanding(t *testing.T) {
 		{name: "watched over another connection", touched: time.Second, counted: time.Second, set: new(link)},
 		{name: "not watched", touched: time.Second, counted: time.Second},
 	} {
-		s := &session{store: st, timeout: 40 * time.Second, link: l, counted: ago(c.counted)}
+		s := &session{store: st, purpose: purpose{ttl, c.fixed}, timeout: 40 * time.Second, link: l, counted: ago(c.counted)}
 		if c.touched > 0 {
 			s.last = ago(c.touched)
 		}
-		n := &node{s: s, link: c.set, ttl: ttl, renew: !c.fixed}
+		n := &node{s: s, link: c.set}
 		since, err := n.standing()
 		switch {
 		case c.since == 0 && err == nil:

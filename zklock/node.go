@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // retryPause is the pause before a request is repeated.
@@ -21,8 +22,6 @@ const retryPause = 30 * time.Millisecond
 type node struct {
 	s      *session
 	ref    driver.Ref
-	ttl    time.Duration
-	renew  bool   // the lease will be renewed
 	dir    string // the name's node
 	prefix string // of the node's name; contains the lease's guid, so it is unique
 	floor  int64  // store.seen at the first request for this lease; see checkOrder
@@ -55,16 +54,15 @@ type node struct {
 type made struct {
 	at    string // the path of the node
 	err   error
-	since driver.Instant // what trusted returned for the request
-	sure  error          // the error of trusted; errYoung once since was used
+	since driver.Instant // what trusted returned for the request; 0 after an error, and once since was used
 	early listing        // the name's children, from a request sent after this one; used once
 }
 
 func (s *session) newNode(req *driver.Request) *node {
 	return &node{
-		s: s, ref: driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots}, ttl: req.TTL, renew: req.Renewed,
-		dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)), floor: s.store.seen.Load(),
-		busy: make(chan struct{}, 1), made: made{sure: errYoung},
+		s: s, ref: driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots},
+		dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, storekit.SharingOf(req)), floor: s.store.seen.Load(),
+		busy: make(chan struct{}, 1),
 	}
 }
 
@@ -72,8 +70,6 @@ func (n *node) path() string { return n.dir + "/" + n.name }
 
 // key identifies the lease within its session.
 func (n *node) key() string { return n.dir + "/" + n.prefix }
-
-func (n *node) kind() kind { return kind{n.ref.Shared, n.ref.Slots} }
 
 // use waits until no other call uses the node. The caller must call free.
 func (n *node) use(ctx context.Context) error {
@@ -132,9 +128,9 @@ func (n *node) create(ctx context.Context, req *driver.Request) error {
 			early <- l
 		}()
 		p, err := n.s.conn.Create(n.key(), data, zk.FlagEphemeralSequential, n.s.store.acl)
-		m := made{at: p, err: err, sure: errYoung}
+		m := made{at: p, err: err}
 		if err == nil {
-			m.since, m.sure = n.s.trusted(sent, n.ttl, n.renew)
+			m.since, _ = n.s.trusted(sent)
 			m.early = <-early
 		}
 		asked <- m

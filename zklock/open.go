@@ -73,11 +73,11 @@ const (
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = storekit.OrDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Store, error) {
-		s, err := connect(ctx, url, opts)
+		s, err := NewStore(ctx, url, opts)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.leases(ctx, purpose{ttl: s.ttl}); err != nil {
+		if _, err := s.(*store).leases(ctx, purpose{ttl: s.(*store).ttl}); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 		return s, nil
@@ -88,14 +88,6 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 // the errors of Open, and ErrUnavailable if no server is available. If the TTL is too long for the servers,
 // NewStore succeeds and the first request for a lease fails, because a client that only inspects needs no lease.
 func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, error) {
-	s, err := connect(ctx, url, opts)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-func connect(ctx context.Context, url string, opts *Options) (*store, error) {
 	p, err := parseURL(url, storekit.OrDefault(opts))
 	if err != nil {
 		return nil, err
@@ -118,7 +110,7 @@ func newStore(p *place) (*store, error) {
 	s := &store{
 		addrs:    p.addrs,
 		shown:    p.shown,
-		root:     cmp.Or(o.Root, defaultRoot),
+		root:     o.Root,
 		tls:      o.TLS != nil,
 		dial:     o.Dial,
 		acl:      zk.WorldACL(zk.PermAll),

@@ -10,15 +10,13 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // record is the data of a lease's node. It describes the holder or waiter to people.
 type record struct {
-	driver.Holder
+	storekit.Record
 	Lease string `json:"lease,omitempty"`
-	Why   string `json:"why,omitempty"`
-	// Holds are the leases that a waiter holds.
-	Holds []driver.Hold `json:"holds,omitempty"`
 	// Acquired is when the lease was granted, if it had to wait. The first renewal writes it. Without it, the
 	// node's creation time counts.
 	Acquired time.Time `json:"acquired,omitzero"`
@@ -26,7 +24,7 @@ type record struct {
 
 // newRecord returns the data of the node that a request makes.
 func newRecord(req *driver.Request) []byte {
-	return record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why, Holds: req.Holds}.encode()
+	return storekit.JSON(record{Record: storekit.Record{Holder: *req.Holder, Why: req.Why, Holds: req.Holds}, Lease: req.Lease})
 }
 
 // acquired returns a node's data with the time of the grant added.
@@ -34,15 +32,7 @@ func acquired(data []byte, at time.Time) []byte {
 	var r record
 	_ = json.Unmarshal(data, &r) // cannot fail: this client wrote it
 	r.Acquired = at
-	return r.encode()
-}
-
-func (r record) encode() []byte {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return []byte("{}") // cannot happen: strings, numbers, times
-	}
-	return b
+	return storekit.JSON(r)
 }
 
 // readRecord reads the data of a node. If it cannot, the node belongs to another library, and its name becomes the
@@ -50,14 +40,15 @@ func (r record) encode() []byte {
 func readRecord(c child, data []byte) record {
 	var r record
 	if json.Unmarshal(data, &r) != nil || r.Lease == "" || guid(r.Lease) != c.guid() {
-		r = record{Lease: c.name, Holder: driver.Holder{Who: "a client of another library"}}
+		r = record{Lease: c.name}
+		r.Who = "a client of another library"
 	}
 	return r
 }
 
 // guid returns the guid of the lease, or "" if another library has made the node.
 func (c child) guid() string {
-	end := len(c.name) - len(c.kind.marker()) - 10
+	end := len(c.name) - len(marker(c.sharing)) - 10
 	if end <= 3 || c.name[:3] != "_c_" {
 		return ""
 	}
@@ -72,7 +63,7 @@ func held(c child, data []byte, stat *zk.Stat) driver.Held {
 	return driver.Held{
 		Holder: r.Holder, Lease: r.Lease, Token: driver.Token(c.token(stat.Czxid)), Why: r.Why,
 		Acquired: r.Acquired,
-		Shared:   c.kind.shared, Slots: c.kind.slots,
+		Shared:   c.sharing.Shared, Slots: c.sharing.Slots,
 	}
 }
 
@@ -80,7 +71,7 @@ func waiter(c child, data []byte, stat *zk.Stat) driver.Waiter {
 	r := readRecord(c, data)
 	return driver.Waiter{
 		Holder: r.Holder, Lease: r.Lease, Why: r.Why, Holds: r.Holds, Since: time.UnixMilli(stat.Ctime),
-		Shared: c.kind.shared, Slots: c.kind.slots,
+		Shared: c.sharing.Shared, Slots: c.sharing.Slots,
 	}
 }
 
@@ -89,7 +80,7 @@ func waiter(c child, data []byte, stat *zk.Stat) driver.Waiter {
 type broken []brokenLease
 
 type brokenLease struct {
-	record
+	storekit.Record
 	Node string `json:"node"` // the lease's node
 }
 
@@ -102,7 +93,7 @@ func readBroken(data []byte) (b broken) {
 
 // add returns b with one more entry. It removes the oldest entry if b would become longer than maxBroken.
 func (b broken) add(node string, by *driver.Holder, why string) broken {
-	b = append(b, brokenLease{record{Holder: *by, Why: why}, node})
+	b = append(b, brokenLease{storekit.Record{Holder: *by, Why: why}, node})
 	return b[max(0, len(b)-maxBroken):]
 }
 

@@ -129,17 +129,6 @@ func (s *session) sleep(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// use makes l the connection of the session. It returns false if the session has ended.
-func (s *session) use(l *link) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return false
-	}
-	s.link = l
-	return true
-}
-
 // connected records a server's answer to the request to connect. It returns an error if the session has ended.
 //
 // Before the server answers, it asks the leader, and the leader counts the timeout anew. That leader may have lost

@@ -57,23 +57,23 @@ func TestTrust(t *testing.T) {
 		{"the leader has paused", long, []time.Duration{15 * second, 12 * second, 20 * time.Millisecond, answer}, 15 * second},
 	} {
 		l := new(link)
-		s := &session{store: st, timeout: timeout, link: l, counted: ago(c.connected)}
-		short := &session{store: st, timeout: ttl, link: l, counted: ago(c.connected)}
+		s := &session{purpose: purpose{ttl: ttl}, store: st, timeout: timeout, link: l, counted: ago(c.connected)}
+		short := &session{purpose: purpose{ttl: ttl}, store: st, timeout: ttl, link: l, counted: ago(c.connected)}
 		for _, d := range c.touches {
 			s.touches = append(s.touches, touch{ago(d), ago(d).Add(answer)})
 		}
 		short.touches = slices.Clone(s.touches)
-		if since, err := short.confirm(sending{now, l}, ttl); err != nil || since != ago(c.counted) {
+		if since, err := short.confirm(sending{now, l}); err != nil || since != ago(c.counted) {
 			t.Errorf("%s, in a session as long as the TTL: trusted since %v after the sending, %v; want %v", c.name, since.Sub(now), err, -c.counted)
 		}
 		want := min(now, ago(c.counted).Add(timeout-ttl))
-		if since, err := s.confirm(sending{now, l}, ttl); err != nil || since != want {
+		if since, err := s.confirm(sending{now, l}); err != nil || since != want {
 			t.Errorf("%s: trusted since %v after the sending, %v; want %v", c.name, since.Sub(now), err, want.Sub(now))
 		}
 		if s.counted != ago(c.counted) {
 			t.Errorf("%s: the leader counts from %v before the sending; want %v", c.name, now.Sub(s.counted), c.counted)
 		}
-		if _, err := s.confirm(sending{now, new(link)}, ttl); err == nil {
+		if _, err := s.confirm(sending{now, new(link)}); err == nil {
 			t.Errorf("%s: what went over another connection is trusted", c.name)
 		}
 	}
@@ -92,10 +92,10 @@ func TestTrustedEnough(t *testing.T) {
 		{-time.Second, true, true}, {time.Second, false, true}, {9 * time.Second, false, true}, {19 * time.Second, false, true}, {21 * time.Second, false, false}, {time.Minute, false, false},
 	} {
 		for _, renewed := range []bool{true, false} {
-			s := &session{store: st, timeout: st.timeoutFor(purpose{ttl, true}), link: l}
+			s := &session{purpose: purpose{ttl, !renewed}, store: st, timeout: st.timeoutFor(purpose{ttl, true}), link: l}
 			now := driver.Now()
 			s.counted = now.Add(ttl - s.timeout - c.late)
-			since, err := s.trusted(sending{now, l}, ttl, renewed)
+			since, err := s.trusted(sending{now, l})
 			if want := renewed && c.renewed || !renewed && c.fixed; (err == nil) != want {
 				t.Errorf("the leader counts %v too early: trusted since %v, %v; want trust to be %v", c.late, since.Sub(now), err, want)
 			}

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,12 +69,7 @@ const lookEvery = 5 * time.Second
 func (s *store) Listen(f func(driver.Event)) { s.tell = f }
 
 // dir returns the node of a name.
-func (s *store) dir(name string) string {
-	if s.root == "/" {
-		return "/" + encodeName(name)
-	}
-	return s.root + "/" + encodeName(name)
-}
+func (s *store) dir(name string) string { return path.Join(s.root, encodeName(name)) }
 
 // session waits until the session for a purpose can be used, and returns it. If the session cannot begin, session
 // returns ErrUnavailable.
@@ -162,10 +160,7 @@ func (s *session) unreached() error {
 func (s *store) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	var all []*session
-	for _, n := range s.sessions {
-		all = append(all, n)
-	}
+	all := slices.Collect(maps.Values(s.sessions))
 	s.mu.Unlock()
 	for _, n := range all {
 		n.end(errClosed)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -51,15 +50,10 @@ func (s *store) learnTick(ctx context.Context, given bool) {
 
 // readTick returns the tick in an answer to conf, or 0 if the answer has none.
 func readTick(conf string) time.Duration {
-	for line := range strings.Lines(conf) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "tickTime="); ok {
-			ms, err := strconv.ParseUint(value, 10, 31)
-			if err == nil {
-				return time.Duration(ms) * time.Millisecond
-			}
-		}
-	}
-	return 0
+	_, value, _ := strings.Cut(conf, "tickTime=")
+	var ms uint32
+	_, _ = fmt.Sscan(value, &ms) // on an error ms is 0
+	return time.Duration(ms) * time.Millisecond
 }
 
 // ticks returns the length of a tick and where it comes from, for error texts.

@@ -31,18 +31,17 @@ type touch struct{ sent, answered driver.Instant }
 
 // touch has a quorum confirm the session by a transaction that changes nothing. It returns what trusted returns.
 // With ErrNoAuth a quorum has carried out the transaction, too.
-func (s *session) touch(ttl time.Duration, renewed bool) (driver.Instant, error) {
+func (s *session) touch() (driver.Instant, error) {
 	sent := s.sending()
 	_, err := s.conn.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
 	if err == nil || errors.Is(err, zk.ErrNoAuth) {
-		return s.trusted(sent, ttl, renewed)
+		return s.trusted(sent)
 	}
 	return 0, err
 }
 
-// confirm records that a quorum has carried out a request. It returns the instant from which a lease with the
-// given TTL may be trusted: when the request was sent, or earlier if the session may end less than a TTL after
-// that.
+// confirm records that a quorum has carried out a request. It returns the instant from which a lease may be trusted:
+// when the request was sent, or earlier if the session may end less than a TTL after that.
 //
 // The servers knew the session when the request was sent, but the leader may count the timeout from an earlier
 // instant. The leader asks its servers about their sessions every half tick, and they may be cut off from the
@@ -54,7 +53,7 @@ func (s *session) touch(ttl time.Duration, renewed bool) (driver.Instant, error)
 // two windows, it ran in one of them. So the timeout counts from the last request before two windows, or later.
 //
 // Reads do not count, because a server answers them without the leader.
-func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant, err error) {
+func (s *session) confirm(sent sending) (since driver.Instant, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := driver.Now()
@@ -71,7 +70,7 @@ func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant
 	s.last = max(s.last, sent.at)
 	s.keepTouch(touch{sent.at, now})
 	s.wake()
-	return s.trust(sent.at, ttl), nil
+	return s.trust(sent.at, s.ttl), nil
 }
 
 // wake wakes the calls of confirmed. s.mu is held.
@@ -114,23 +113,21 @@ var errYoung = fmt.Errorf("%w: it is not certain yet that the leader has heard o
 
 // trusted calls confirm for a lease that begins. It returns errYoung unless enough of the TTL is left: a third, or
 // the whole TTL if the lease is not renewed.
-func (s *session) trusted(sent sending, ttl time.Duration, renewed bool) (driver.Instant, error) {
-	since, err := s.confirm(sent, ttl)
+func (s *session) trusted(sent sending) (driver.Instant, error) {
+	since, err := s.confirm(sent)
 	least := sent.at
-	if renewed {
-		least = least.Add(-ttl * 2 / 3)
+	if !s.whole {
+		least = least.Add(-s.ttl * 2 / 3)
 	}
 	if err == nil && since < least {
-		err = errYoung
+		return 0, errYoung
 	}
 	return since, err
 }
 
 // inTime returns errYoung if a lease that begins now would end before its first renewal is answered.
-func (s *session) inTime(since driver.Instant, req *driver.Request) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if req.Renewed && since.Add(req.TTL).Sub(driver.Now()) < s.trip*5/4 {
+func (s *session) inTime(since driver.Instant) error {
+	if !s.whole && since.Add(s.ttl).Sub(driver.Now()) < get(s, &s.trip)*5/4 {
 		return errYoung
 	}
 	return nil
@@ -142,11 +139,11 @@ func (s *session) inTime(since driver.Instant, req *driver.Request) error {
 // fired, the node existed when the last node before it was deleted. session.mu is held.
 func (n *node) standing() (driver.Instant, error) {
 	s := n.s
-	if !n.renew || !n.watching() || s.last == 0 {
+	if s.whole || !n.watching() || s.last == 0 {
 		return 0, errYoung
 	}
-	since := s.trust(s.last, n.ttl)
-	if since < driver.Now().Add(-n.ttl/2) {
+	since := s.trust(s.last, s.ttl)
+	if since < driver.Now().Add(-s.ttl/2) {
 		return 0, errYoung
 	}
 	return since, nil

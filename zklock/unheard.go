@@ -3,7 +3,6 @@
 package zklock
 
 import (
-	"encoding/binary"
 	"errors"
 	"os"
 	"time"
@@ -24,16 +23,10 @@ func (l *link) unheard(err error) {
 	}
 }
 
-// opClose is the type of the request that ends a session.
-const opClose int32 = -11
-
 // sendClose asks the server to end the session. It sends the request after the request to connect, and does not
 // wait for an answer.
 func (l *link) sendClose() {
-	b := binary.BigEndian.AppendUint32(nil, 8)
-	b = binary.BigEndian.AppendUint32(b, 1) // the number of the request
-	op := opClose
-	b = binary.BigEndian.AppendUint32(b, uint32(op))
+	b := []byte{0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5} // the length, the number of the request, and its type: -11
 	l.Conn.SetWriteDeadline(time.Now().Add(time.Second))
 	l.Conn.Write(b)
 }

@@ -3,10 +3,10 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"path"
 	"strings"
@@ -43,43 +43,33 @@ func parseURL(s string, opts *Options) (*place, error) {
 	}
 	p := &place{opts: *opts}
 	p.shown = u.Scheme + "://" + u.Host + u.EscapedPath()
-	fail := func(err error) (*place, error) { return nil, fmt.Errorf("zklock: %s: %w", p.shown, err) }
-	if u.Scheme != "zk" && u.Scheme != "zks" {
-		return fail(errors.New("use the scheme zk, or zks for TLS"))
-	}
-	if err := p.params(u.RawQuery, u.Scheme == "zks"); err != nil {
-		return fail(err)
-	}
-	if err := p.hosts(u.Host); err != nil {
-		return fail(err)
-	}
-	if err := p.root(u.Path); err != nil {
-		return fail(err)
-	}
-	if err := p.user(u.User); err != nil {
-		return fail(err)
+	err = cmp.Or(p.params(u.RawQuery, u.Scheme), p.hosts(u.Host), p.root(u.Path), p.user(u.User))
+	if err != nil {
+		return nil, fmt.Errorf("zklock: %s: %w", p.shown, err)
 	}
 	return p, nil
 }
 
-// params reads the query into the options.
-func (p *place) params(query string, useTLS bool) error {
+// params reads the scheme and the query into the options.
+func (p *place) params(query, scheme string) error {
+	if scheme != "zk" && scheme != "zks" {
+		return errors.New("use the scheme zk, or zks for TLS")
+	}
 	var files storekit.TLSFiles
 	err := storekit.ReadQuery(query, append([]storekit.Param{
 		storekit.Set("tick_time", &p.opts.TickTime, storekit.Duration),
 		storekit.Set("connect_timeout", &p.opts.ConnectTimeout, storekit.Duration),
 		storekit.Set("password_file", &p.opts.Password, storekit.ReadPassword),
 	}, files.Params()...)...)
-	if err != nil {
+	secure := files.Given || p.opts.TLS != nil
+	switch {
+	case err != nil:
 		return err
-	}
-	if !useTLS {
-		if files.Given || p.opts.TLS != nil {
-			return errors.New("use zks:// for TLS")
-		}
+	case scheme == "zk" && secure:
+		return errors.New("use zks:// for TLS")
+	case scheme == "zk":
 		return nil
-	}
-	if p.opts.Dial != nil {
+	case p.opts.Dial != nil:
 		return errors.New("use zk:// with a Dial, which makes TLS")
 	}
 	p.opts.TLS, err = files.Apply(p.opts.TLS)
@@ -87,39 +77,26 @@ func (p *place) params(query string, useTLS bool) error {
 }
 
 // hosts reads the addresses.
-func (p *place) hosts(list string) error {
-	for addr := range strings.SplitSeq(list, ",") {
-		host, port, err := net.SplitHostPort(addr)
-		if err != nil {
-			host, port = strings.Trim(addr, "[]"), "2181"
-		}
-		if host == "" || port == "" || strings.ContainsAny(host, " []") || strings.Contains(host, ":") && net.ParseIP(host) == nil {
-			return fmt.Errorf("%q is not an address: write zk://host1:2181,host2:2181", addr)
-		}
-		p.addrs = append(p.addrs, net.JoinHostPort(host, port))
+func (p *place) hosts(list string) (err error) {
+	var ok bool
+	if p.addrs, ok = storekit.Addrs(list, "2181"); !ok {
+		err = fmt.Errorf("%q has a part that is not an address: write zk://host1:2181,host2:2181", list)
 	}
-	return nil
+	return err
 }
 
 // root reads the path.
 func (p *place) root(s string) error {
-	if s == "" {
-		s = p.opts.Root
-	}
-	if s == "" {
-		return nil
-	}
+	s = cmp.Or(s, p.opts.Root, defaultRoot)
 	if s != "/" {
 		s = strings.TrimSuffix(s, "/")
 	}
-	if !strings.HasPrefix(s, "/") || path.Clean(s) != s || s == "/zookeeper" || strings.HasPrefix(s, "/zookeeper/") {
+	if !strings.HasPrefix(s, "/") || path.Clean(s) != s || strings.HasPrefix(s+"/", "/zookeeper/") {
 		return fmt.Errorf("the root %q is not a path of ZooKeeper: write one like /pawl", s)
 	}
-	if s != "/" {
-		for part := range strings.SplitSeq(s[1:], "/") {
-			if strings.ReplaceAll(encodeName(part), "%25", "%") != part {
-				return fmt.Errorf("the root %q contains a character that ZooKeeper does not accept: use printable ones", s)
-			}
+	for part := range strings.SplitSeq(s[1:], "/") {
+		if strings.ReplaceAll(encodeName(part), "%25", "%") != part {
+			return fmt.Errorf("the root %q contains a character that ZooKeeper does not accept: use printable ones", s)
 		}
 	}
 	p.opts.Root = s

@@ -3,6 +3,7 @@
 package zklock
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,7 @@ func TestURL(t *testing.T) {
 			continue
 		}
 		o, w := p.opts, want.opts
-		if !slices.Equal(p.addrs, want.addrs) || o.Root != w.Root || o.Username != w.Username || o.Password != w.Password ||
+		if !slices.Equal(p.addrs, want.addrs) || o.Root != cmp.Or(w.Root, defaultRoot) || o.Username != w.Username || o.Password != w.Password ||
 			o.TickTime != w.TickTime || o.ConnectTimeout != w.ConnectTimeout {
 			t.Errorf("%s: read as %v %+v", url, p.addrs, o)
 		}

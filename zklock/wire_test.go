@@ -36,7 +36,7 @@ func TestWire(t *testing.T) {
 				s = sharedServer(t)
 			}
 			service := drivertest.OverLinks(s.Addr, func(t testing.TB, addr string) driver.Store {
-				st, err := connect(context.Background(), "zk://"+addr, options(suiteTTL))
+				st, err := NewStore(context.Background(), "zk://"+addr, options(suiteTTL))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -101,3 +101,15 @@ func TestReadPassword(t *testing.T) {
 		t.Errorf("%q, %v", p, err)
 	}
 }
+
+func TestAddrs(t *testing.T) {
+	got, ok := Addrs("h1:1,h2,[::1]:2,[::2]", "7")
+	if want := []string{"h1:1", "h2:7", "[::1]:2", "[::2]:7"}; !ok || !slices.Equal(got, want) {
+		t.Errorf("Addrs = %q, %t; want %q", got, ok, want)
+	}
+	for _, hosts := range []string{"", "h1,", "h1,,h2", ":1", "h1:1:2", "h 1"} {
+		if got, ok := Addrs(hosts, "7"); ok {
+			t.Errorf("Addrs(%q) = %q; want it refused", hosts, got)
+		}
+	}
+}
