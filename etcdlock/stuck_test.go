@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -145,45 +144,6 @@ func keepAlive(t *testing.T, s *half, g *grant) error {
 	return g.backing.keepAlive(ctx, s.store)
 }
 
-// TestStuckLeaderAnswers is the control of TestStuckLeader: what a renewal would be
-// that believes an answer to a keepalive. The member says that the lease lives,
-// well after another holder has begun.
-func TestStuckLeaderAnswers(t *testing.T) {
-	t.Parallel()
-	inTime(t, func(ttl time.Duration) (shown bool) {
-		ms := startCluster(t, 3)
-		first, _ := leader(t, ms)
-		a := openStore(t, first.url())
-		g := take(t, a, requestFor("deploy", ttl))
-		stuck, others, _ := stuckLeader(t, ms)
-		if stuck != first || driver.Now() > g.Since().Add(ttl/2) {
-			return false
-		}
-		b := openStore(t, urlOf(others...))
-		w := wait(t, b, request("deploy"))
-		for w.Waits() {
-			if err := keepAlive(t, a, g); err != nil {
-				t.Fatalf("the member that hangs does not answer: %v", err)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		next := w.granted(patience)
-		if err := keepAlive(t, a, g); err != nil {
-			t.Fatalf("keepalive = %v; want the wrong answer that the test is about", err)
-		}
-		if left := g.backing.asked.Add(ttl).Sub(driver.Now()); left <= 0 {
-			t.Errorf("the keepalive would be trusted for %v", left)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), ttl)
-		defer cancel()
-		if since, err := g.Renew(ctx, ttl); err == nil {
-			t.Errorf("Renew = %v: it has believed the member", since)
-		}
-		release(t, next)
-		return true
-	})
-}
-
 // TestStuckLeaderReadsElsewhere: the keepalives go to a leader that hangs, the
 // reads that are to prove them to a member that is well. The key is there until its
 // lease ends, so that alone proves nothing.
@@ -218,61 +178,6 @@ func TestStuckLeaderReadsElsewhere(t *testing.T) {
 		release(t, next)
 		return answers > 0 || since != g.Since() // or nothing was answered
 	})
-}
-
-// TestResumedLeader: a leader that hung goes on, and asks the new one to revoke
-// leases that it has not heard of meanwhile, though they were renewed there. etcd
-// 3.4.23 does as it is asked. Then there may be another holder at once; ours is told
-// as soon as its connection can, and does not wait for its next renewal.
-func TestResumedLeader(t *testing.T) {
-	t.Parallel()
-	inTime(t, func(ttl time.Duration) bool { return resumedLeader(t, ttl) })
-}
-
-func resumedLeader(t *testing.T, ttl time.Duration) (shown bool) {
-	ms := startCluster(t, 3)
-	first, rest := leader(t, ms)
-	a := openStore(t, urlOf(rest...))
-	g := take(t, a, requestFor("deploy", ttl))
-	lost := make(chan driver.Instant, 2) // by the connection, or by a renewal that comes before its news
-	g.OnLost(func(error) { lost <- driver.Now() })
-	stuck, others, resume := stuckLeader(t, ms)
-	if stuck != first {
-		return false
-	}
-	renew := func(d time.Duration) (alive bool) {
-		for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(ttl / 6) {
-			ctx, cancel := context.WithTimeout(t.Context(), ttl)
-			_, err := g.Renew(ctx, ttl)
-			cancel()
-			if errors.Is(err, driver.ErrLost) {
-				lost <- driver.Now()
-				return false
-			}
-		}
-		return true
-	}
-	if !renew(2 * ttl) { // this machine is too slow
-		return false
-	}
-	w := wait(t, openStore(t, urlOf(others...)), request("deploy"))
-	resume()
-	if renew(2 * ttl) {
-		t.Log("this etcd has not ended the lease")
-		release(t, g)
-		release(t, w.granted(patience))
-		return true
-	}
-	release(t, w.granted(patience))
-	var late time.Duration
-	select {
-	case at := <-lost:
-		late = at.Sub(w.At)
-	case <-time.After(patience):
-		t.Fatal("the holder is not told that etcd has ended its lease")
-	}
-	t.Logf("etcd has ended a living lease; its holder was told %v after the next began", late)
-	return late <= ttl/3
 }
 
 // TestStuckLeaderCostsNoLease: the leader hangs, and goes on answering keepalives

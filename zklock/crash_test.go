@@ -125,43 +125,6 @@ func firstSession(c *client) *session {
 	return cmp.Or(s.sessions[purpose{s.ttl, true}], s.sessions[purpose{ttl: s.ttl}]) // that of requests, if there is one
 }
 
-// TestLeaderKilled: the leader of the ensemble is killed while a lock is held and
-// waited for, and comes back. No lease is lost, and there are never two.
-func TestLeaderKilled(t *testing.T) {
-	t.Parallel()
-	e, name := useEnsemble(t)
-	const ttl = 20 * time.Second
-	url := e.url(0, 1, 2)
-	a := clientOf(t, openURL(t, url, ttl).wire, ttl)
-	held, err := a.Acquire(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token := uint64(held.Token())
-	w := wait(t, openURL(t, url, ttl), request(name, ttl))
-	for range 2 {
-		dead := e.servers[e.leader(t)]
-		dead.Kill()
-		time.Sleep(2 * time.Second)
-		dead.restart(t)
-		e.serve(t)
-		if err := held.Extend(t.Context(), ttl); err != nil && held.Err() != nil {
-			t.Fatalf("after the leader was killed: %v", held.Err())
-		}
-		select {
-		case <-w.Done:
-			t.Fatal("the waiter got the lock while it was held")
-		default:
-		}
-	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
-	if next := w.granted(t); next.Token() <= token {
-		t.Errorf("token %d after %d", next.Token(), token)
-	}
-}
-
 // TestTokensAcrossParents: the numbers of the nodes begin anew when the servers have
 // removed the node of a name; the tokens do not.
 func TestTokensAcrossParents(t *testing.T) {

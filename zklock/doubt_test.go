@@ -169,9 +169,9 @@ func sessionBytes(id int64) []byte {
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.Addr)
+	e := new(eater)
 	const ttl = 20 * time.Second
-	d, other := openURL(t, e.url(), ttl), openURL(t, s.url(), ttl)
+	d, other := e.open(t, s, ttl), openURL(t, s.url(), ttl)
 	for _, name := range []string{"twins", "twins/going"} {
 		req := request(name, ttl)
 		release(t, take(t, d, request(name, ttl)))

@@ -161,15 +161,19 @@ func (e *ensemble) url(which ...int) string {
 	return "zk://" + strings.Join(addrs, ",")
 }
 
-// openURL returns a participant of the servers at url.
-// openURL bears an election: a server that was cut off may say that it follows, and find soon
-// after that it has no leader.
+// openURL returns a participant of the servers at url. It bears an election: a server that was cut off may say that it
+// follows, and find soon after that it has no leader.
 func openURL(t testing.TB, url string, ttl time.Duration) *client {
+	t.Helper()
+	return openWith(t, url, options(ttl))
+}
+
+func openWith(t testing.TB, url string, o *Options) *client {
 	t.Helper()
 	var d driver.Store
 	var err error
 	if !eventually(patience, func() bool {
-		d, err = NewStore(t.Context(), url, options(ttl))
+		d, err = NewStore(t.Context(), url, o)
 		return !errors.Is(err, driver.ErrUnavailable)
 	}) || err != nil {
 		t.Fatal(err)

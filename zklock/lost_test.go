@@ -5,6 +5,7 @@
 package zklock
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -28,44 +29,18 @@ import (
 const (
 	opCreate = 1
 	opDelete = 2
-	opExists = 3
 	opList   = 12
 	opMulti  = 14
 )
 
-// eater passes on what goes between a client and a server. The answer to the next
-// request of a kind it eats, and breaks the connection.
+// eater is a network on which the answer to the next request of a kind is lost. The connection breaks then.
 type eater struct {
-	listener net.Listener
-	target   string
-	op       atomic.Int32 // of the next request whose answer is lost; 0: none
-	skip     atomic.Int32 // so many of the kind before
-	eaten    atomic.Int32
-	fresh    atomic.Bool // a client that connects again is taken for somebody new
-	requests sync.Map    // count by kind
+	op     atomic.Int32 // of the next request whose answer is lost; 0: none
+	skip   atomic.Int32 // so many of the kind before
+	eaten  atomic.Int32
+	multis atomic.Int32 // requests of the kind opMulti
+	fresh  atomic.Bool  // a client that connects again is taken for somebody new
 }
-
-func startEater(t testing.TB, target string) *eater {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &eater{listener: l, target: target}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go e.pass(c)
-		}
-	}()
-	return e
-}
-
-func (e *eater) url() string { return "zk://" + e.listener.Addr().String() }
 
 // eat has the answer to the next request of the kind lost, after skip of them.
 func (e *eater) eat(op, skip int32) {
@@ -73,59 +48,51 @@ func (e *eater) eat(op, skip int32) {
 	e.op.Store(op)
 }
 
-func (e *eater) count(op int32) int32 {
-	n, _ := e.requests.LoadOrStore(op, new(atomic.Int32))
-	return n.(*atomic.Int32).Load()
+// open returns a participant of the server on this network.
+func (e *eater) open(t testing.TB, s *server, ttl time.Duration) *client {
+	t.Helper()
+	o := options(ttl)
+	o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &eaterConn{Conn: conn, e: e}, err
+	}
+	return openWith(t, s.url(), o)
 }
 
-func (e *eater) pass(in net.Conn) {
-	defer in.Close()
-	out, err := net.Dial("tcp", e.target)
-	if err != nil {
-		return
+// eaterConn is a connection on the network of an eater. Package zk writes each request at once.
+type eaterConn struct {
+	net.Conn
+	e      *eater
+	began  bool
+	hungry atomic.Bool
+}
+
+func (c *eaterConn) Write(b []byte) (int, error) {
+	switch op := int32(binary.BigEndian.Uint32(b[8:])); {
+	case !c.began && c.e.fresh.Load():
+		// The timeout stays; the last transaction seen, the session and its password go.
+		b = bytes.Clone(b)
+		clear(b[8:16])
+		clear(b[20:28])
+		clear(b[32:48])
+	case !c.began:
+	case op == c.e.op.Load() && c.e.skip.Add(-1) < 0 && c.e.op.CompareAndSwap(op, 0):
+		c.e.eaten.Add(1)
+		c.hungry.Store(true)
+	case op == opMulti:
+		c.e.multis.Add(1)
 	}
-	defer out.Close()
-	var hungry atomic.Bool
-	go func() {
-		defer in.Close()
-		b := make([]byte, 64<<10)
-		for {
-			n, err := out.Read(b)
-			if err != nil || hungry.Load() {
-				return
-			}
-			in.Write(b[:n])
-		}
-	}()
-	for first := true; ; first = false {
-		head := make([]byte, 12)
-		if _, err := io.ReadFull(in, head); err != nil {
-			return
-		}
-		op := int32(binary.BigEndian.Uint32(head[8:]))
-		if !first {
-			n, _ := e.requests.LoadOrStore(op, new(atomic.Int32))
-			n.(*atomic.Int32).Add(1)
-			if op == e.op.Load() && e.skip.Add(-1) < 0 && e.op.CompareAndSwap(op, 0) {
-				e.eaten.Add(1)
-				hungry.Store(true)
-			}
-		}
-		rest := make([]byte, binary.BigEndian.Uint32(head)-8)
-		if _, err := io.ReadFull(in, rest); err != nil {
-			return
-		}
-		if first && e.fresh.Load() {
-			// Before it are the version and the last transaction seen; the timeout
-			// stays; the session and its password go.
-			clear(head[8:])
-			clear(rest[:4])
-			clear(rest[8:16])
-			clear(rest[20:36])
-		}
-		out.Write(head)
-		out.Write(rest)
+	c.began = true
+	return c.Conn.Write(b)
+}
+
+func (c *eaterConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.hungry.Load() {
+		c.Close()
+		return 0, io.EOF
 	}
+	return n, err
 }
 
 // TestLostAnswerToCreate: the connection breaks when the node has been made, and
@@ -134,8 +101,8 @@ func TestLostAnswerToCreate(t *testing.T) {
 	t.Parallel()
 	const name, ttl = "lost-create", time.Minute
 	s := sharedServer(t)
-	e := startEater(t, s.Addr)
-	d, other := openURL(t, e.url(), ttl), openURL(t, s.url(), ttl)
+	e := new(eater)
+	d, other := e.open(t, s, ttl), openURL(t, s.url(), ttl)
 	release(t, take(t, d, request(name, ttl))) // its parent is there
 	e.eat(opCreate, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -181,9 +148,9 @@ func TestLostAnswerToCreate(t *testing.T) {
 func TestSilentNewSession(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.Addr)
+	e := new(eater)
 	const ttl = 20 * time.Second // far longer than it takes to find out
-	d := openURL(t, e.url(), ttl)
+	d := e.open(t, s, ttl)
 	c := clientOf(t, d.wire, ttl)
 	// A renewal would tell, too.
 	l, err := c.TryAcquire(t.Context(), "silent", pawl.NoRenew())
@@ -216,8 +183,8 @@ func TestSilentNewSession(t *testing.T) {
 func TestLostAnswerToDelete(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.Addr)
-	d, other := openURL(t, e.url(), time.Minute), openURL(t, s.url(), time.Minute)
+	e := new(eater)
+	d, other := e.open(t, s, time.Minute), openURL(t, s.url(), time.Minute)
 	const name = "lost-delete"
 	for range 3 {
 		g := take(t, d, request(name, time.Minute))
@@ -240,9 +207,9 @@ func TestLostAnswerToDelete(t *testing.T) {
 func TestManyRenewals(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.Addr)
+	e := new(eater)
 	const ttl = time.Minute
-	d := openURL(t, e.url(), ttl)
+	d := e.open(t, s, ttl)
 	grants := make([]*lease, 200)
 	for i := range grants {
 		grants[i] = take(t, d, request("many/"+strconv.Itoa(i), ttl))
@@ -251,7 +218,7 @@ func TestManyRenewals(t *testing.T) {
 	if err := firstSession(openURL(t, s.url(), ttl)).conn.Delete(victim.n.path(), -1); err != nil {
 		t.Fatal(err)
 	}
-	before := e.count(opMulti)
+	before := e.multis.Load()
 	var all sync.WaitGroup
 	for _, g := range grants {
 		all.Go(func() {
@@ -262,7 +229,7 @@ func TestManyRenewals(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := e.count(opMulti) - before; n > int32(len(grants)/4) {
+	if n := e.multis.Load() - before; n > int32(len(grants)/4) {
 		t.Errorf("%d requests for %d renewals", n, len(grants))
 	}
 }
@@ -361,8 +328,8 @@ func hearsLoss(t *testing.T, g *lease) {
 func TestLostAnswerToWatch(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.Addr)
-	d, other := openURL(t, e.url(), time.Minute), openURL(t, s.url(), time.Minute)
+	e := new(eater)
+	d, other := e.open(t, s, time.Minute), openURL(t, s.url(), time.Minute)
 	const name = "lost-watch"
 	release(t, take(t, other, request(name, time.Minute))) // its parent is there
 	e.eat(opList, 1)                                       // after the list of the nodes

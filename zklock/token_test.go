@@ -218,10 +218,9 @@ func TestRestoredEnsemble(t *testing.T) {
 // of its own that was made before that. The servers have not gone back.
 func TestOldNodeIsNoRestore(t *testing.T) {
 	t.Parallel()
-	server := sharedServer(t)
-	e := startEater(t, server.Addr)
+	e := new(eater)
 	const ttl, name = 20 * time.Second, "old-node"
-	d := openURL(t, e.url(), ttl)
+	d := e.open(t, sharedServer(t), ttl)
 	release(t, take(t, d, request(name, ttl))) // the node of the name is there now
 	req := request(name, ttl)
 	e.eat(opCreate, 0)
