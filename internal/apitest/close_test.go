@@ -358,6 +358,40 @@ func TestCloseGivesBackWhatCallsLeave(t *testing.T) {
 	})
 }
 
+// stalling is a context that does not end, and stops whoever asks it until the test lets it go on.
+type stalling struct {
+	context.Context
+	stall func()
+}
+
+func (c stalling) Done() <-chan struct{} { return make(chan struct{}) }
+func (c stalling) Err() error            { c.stall(); return nil }
+
+// A call that has had its answer just before Close, and then stands still for longer than Close waits for calls, returns a
+// lease: it is given back too.
+func TestCloseGivesBackWhatALateCallReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c := open(t, s.Participant(), nil)
+		got := make(chan *pawl.Lease, 1)
+		go func() {
+			l, _ := c.TryAcquire(stalling{t.Context(), func() {
+				if n := left(t, s, "a"); n > 0 { // it was granted
+					time.Sleep(time.Second)
+				}
+			}}, "a")
+			got <- l
+		}()
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if l := <-got; l == nil || left(t, s, "") > 0 {
+			t.Errorf("the call has returned %v, and the store has %d leases; want a lease that is given back", l, left(t, s, ""))
+		}
+	})
+}
+
 // TestCloseEndsAllHolds: Close gives back a lease that is held twice.
 func TestCloseEndsAllHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -61,19 +61,27 @@ func connect(t *testing.T, a *away, opts *pawl.Options) *pawl.Client {
 	return c
 }
 
-// everyCall returns the errors of all calls.
-func everyCall(ctx context.Context, c *pawl.Client) map[string]error {
+// callsOf are all calls of a client that ask its store. What they acquire they give back.
+func callsOf(c *pawl.Client) map[string]func(ctx context.Context) error {
 	work := func(context.Context, *pawl.Lease) error { return nil }
-	_, acquire := c.Acquire(ctx, "a")
-	_, try := c.TryAcquire(ctx, "a")
-	_, all := c.AcquireAll(ctx, []string{"a", "b"})
-	_, tryAll := c.TryAcquireAll(ctx, []string{"a", "b"})
-	_, inspect := c.Inspect(ctx, "a")
-	_, list := c.List(ctx, "")
-	_, store := c.Store(ctx)
-	return map[string]error{
-		"Acquire": acquire, "TryAcquire": try, "AcquireAll": all, "TryAcquireAll": tryAll, "Inspect": inspect, "List": list, "Store": store,
-		"Break": c.Break(ctx, "a", "id", ""), "Elect": c.Elect(ctx, "a", work), "Do": c.Do(ctx, "a", work), "Ping": c.Ping(ctx),
+	back := func(l interface{ Release(context.Context) error }, err error) error {
+		if err == nil {
+			err = l.Release(context.Background())
+		}
+		return err
+	}
+	return map[string]func(ctx context.Context) error{
+		"Acquire":       func(ctx context.Context) error { return back(c.Acquire(ctx, "a")) },
+		"TryAcquire":    func(ctx context.Context) error { return back(c.TryAcquire(ctx, "a")) },
+		"AcquireAll":    func(ctx context.Context) error { return back(c.AcquireAll(ctx, []string{"a", "b"})) },
+		"TryAcquireAll": func(ctx context.Context) error { return back(c.TryAcquireAll(ctx, []string{"a", "b"})) },
+		"Do":            func(ctx context.Context) error { return c.Do(ctx, "a", work) },
+		"Elect":         func(ctx context.Context) error { return c.Elect(ctx, "a", work) },
+		"Inspect":       func(ctx context.Context) error { _, err := c.Inspect(ctx, "a"); return err },
+		"List":          func(ctx context.Context) error { _, err := c.List(ctx, ""); return err },
+		"Store":         func(ctx context.Context) error { _, err := c.Store(ctx); return err },
+		"Break":         func(ctx context.Context) error { return c.Break(ctx, "a", "id", "") },
+		"Ping":          c.Ping,
 	}
 }
 
@@ -83,7 +91,8 @@ func TestConnectsWhenUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, a := t.Context(), &away{}
 		c := connect(t, a, nil)
-		for what, err := range everyCall(ctx, c) {
+		for what, call := range callsOf(c) {
+			err := call(ctx)
 			if !errors.Is(err, pawl.ErrUnavailable) || !errors.Is(err, errNet) {
 				t.Errorf("%s = %v; want ErrUnavailable, with the reason", what, err)
 			}
@@ -137,13 +146,7 @@ func TestCauseWhileConnecting(t *testing.T) {
 		c := connect(t, a, nil)
 		defer c.Close()
 		a.slow = time.Second
-		for what, call := range map[string]func(context.Context) error{
-			"Inspect": func(ctx context.Context) error { _, err := c.Inspect(ctx, "a"); return err },
-			"List":    func(ctx context.Context) error { _, err := c.List(ctx, ""); return err },
-			"Store":   func(ctx context.Context) error { _, err := c.Store(ctx); return err },
-			"Break":   func(ctx context.Context) error { return c.Break(ctx, "a", "id", "") },
-			"Ping":    c.Ping,
-		} {
+		for what, call := range callsOf(c) {
 			cause := errors.New("why " + what + " ended")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(time.Millisecond, func() { cancel(cause) })
@@ -244,16 +247,7 @@ func TestConnectRefuses(t *testing.T) {
 // from disk, makes calls wait that wait, as it does later. Others hear of it.
 func TestFirstRefused(t *testing.T) {
 	loading := storekit.OfKind(driver.ErrRefused, fmt.Errorf("%w: LOADING", pawl.ErrUnavailable))
-	for name, wait := range map[string]func(c *pawl.Client, ctx context.Context) error{
-		"Acquire": func(c *pawl.Client, ctx context.Context) error { _, err := c.Acquire(ctx, "a"); return err },
-		"AcquireAll": func(c *pawl.Client, ctx context.Context) error {
-			_, err := c.AcquireAll(ctx, []string{"a", "b"})
-			return err
-		},
-		"Elect": func(c *pawl.Client, ctx context.Context) error {
-			return c.Elect(ctx, "a", func(context.Context, *pawl.Lease) error { return nil })
-		},
-	} {
+	for _, name := range []string{"Acquire", "AcquireAll", "Elect"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told []time.Duration
@@ -269,7 +263,8 @@ func TestFirstRefused(t *testing.T) {
 					t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
 				}
 				ctx := within(t, 90*time.Second)
-				err := wait(c, ctx)
+				wait := callsOf(c)[name]
+				err := wait(ctx)
 				if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "refuses requests: ") {
 					t.Errorf("after %v: %v; want that the time is over, and why", time.Since(began), err)
 				}
@@ -277,7 +272,7 @@ func TestFirstRefused(t *testing.T) {
 					t.Errorf("told after %v; want after a second and a minute", told)
 				}
 				time.AfterFunc(time.Minute, func() { a.up.Store(true) })
-				if err := wait(c, t.Context()); err != nil {
+				if err := wait(t.Context()); err != nil {
 					t.Error(err)
 				}
 				a.up.Store(false)

@@ -242,17 +242,3 @@ func TestElectBacksOff(t *testing.T) {
 		}
 	})
 }
-
-func TestElectRefusesSeveralLeaders(t *testing.T) {
-	c := open(t, new(memlock.Store).Participant(), nil)
-	for _, opt := range []pawl.Option{pawl.Shared(), pawl.Slots(1), pawl.Slots(3)} {
-		err := c.Elect(context.Background(), "a", func(context.Context, *pawl.Lease) error {
-			t.Error("it leads")
-			return nil
-		}, opt)
-		var e *pawl.Error
-		if !errors.As(err, &e) || e.Op != "elect" || e.Name != "a" {
-			t.Errorf("%T: error is %v, want one of elect", opt, err)
-		}
-	}
-}

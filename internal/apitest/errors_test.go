@@ -221,17 +221,6 @@ func TestNothingPanics(t *testing.T) {
 	wantIs(t, context.Cause(lctx), pawl.ErrReleased)
 }
 
-// TestTTLOfZero: 0 is the default, as in Options.
-func TestTTLOfZero(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := acquire(t, open(t, new(memlock.Store).Participant(), &pawl.Options{TTL: time.Minute}), "a", pawl.TTL(0))
-		if left := time.Until(l.Deadline()); left < 59*time.Second || left > time.Minute {
-			t.Errorf("with TTL(0) a lease lasts for %v; want the minute of Options.TTL", left)
-		}
-		release(t, l)
-	})
-}
-
 // fill sets every field below v.
 func fill(v reflect.Value) {
 	switch v.Kind() {

@@ -169,25 +169,17 @@ func TestNoContextIsOneWithoutAnEnd(t *testing.T) {
 	l, err = l.Downgrade(none)
 	wantIs(t, err, nil)
 	wantIs(t, l.Release(none), nil)
-	l, err = c.TryAcquire(none, "a")
-	wantIs(t, err, nil)
-	_, err = c.Inspect(none, "a")
-	wantIs(t, err, nil)
-	_, err = c.List(none, "")
-	wantIs(t, err, nil)
-	wantIs(t, c.Break(none, "a", l.ID(), "test"), nil)
-	wantIs(t, l.Release(none), pawl.ErrLost)
-	work := func(ctx context.Context, l *pawl.Lease) error { return ctx.Err() }
-	wantIs(t, c.Do(none, "a", work), nil)
-	wantIs(t, c.Elect(none, "a", work), nil)
-	all, err := c.AcquireAll(none, []string{"a", "b"})
-	wantIs(t, err, nil)
+	all := acquireAll(t, c, []string{"a", "b"})
 	ctx, cancel = all.Context(none)
 	wantIs(t, ctx.Err(), nil)
 	cancel()
 	wantIs(t, all.Release(none), nil)
-	acquire(t, c, "left to Close")
-	wantIs(t, c.Close(), nil)
+	want := map[string]error{"Break": pawl.ErrReleased, "Store": errors.ErrUnsupported}
+	for what, call := range callsOf(c) {
+		if err := call(none); !errors.Is(err, want[what]) {
+			t.Errorf("%s without a context: %v", what, err)
+		}
+	}
 }
 
 func TestPanicInReleaseDoesNotStopClose(t *testing.T) {
@@ -214,7 +206,8 @@ func TestPanicInReleaseDoesNotStopClose(t *testing.T) {
 func TestClosedClientSaysSo(t *testing.T) {
 	c := open(t, new(memlock.Store).Participant(), nil)
 	c.Close()
-	for op, err := range everyCall(t.Context(), c) {
+	for op, call := range callsOf(c) {
+		err := call(t.Context())
 		var e *pawl.Error
 		if !errors.Is(err, pawl.ErrClosed) || !errors.As(err, &e) || errors.Is(err, pawl.ErrUnavailable) {
 			t.Errorf("%s after Close = %v; want an *Error that is ErrClosed alone", op, err)

@@ -337,25 +337,6 @@ func TestKeepIdleTryAfterAPause(t *testing.T) {
 	})
 }
 
-func TestKeepIdleRefused(t *testing.T) {
-	c := open(t, new(memlock.Store).Participant(), nil)
-	for _, opts := range [][]pawl.Option{
-		{pawl.KeepIdle(-1)}, {pawl.KeepIdle(1), pawl.Shared()}, {pawl.KeepIdle(1), pawl.Slots(1)}, {pawl.KeepIdle(1), pawl.MinHold(1)},
-	} {
-		if _, err := c.TryAcquire(t.Context(), "a", opts...); err == nil {
-			t.Errorf("%v is accepted", opts)
-		}
-	}
-	if _, err := c.AcquireAll(t.Context(), []string{"a", "b"}, pawl.KeepIdle(1)); err == nil {
-		t.Error("AcquireAll accepts it")
-	}
-	if err := c.Elect(t.Context(), "a", nil, pawl.KeepIdle(1)); err == nil {
-		t.Error("Elect accepts it")
-	}
-	_, err := open(t, tap(new(memlock.Store)), nil).Acquire(t.Context(), "a", pawl.KeepIdle(1))
-	wantIs(t, err, errors.ErrUnsupported)
-}
-
 func TestKeepIdleIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []pawl.Event

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -192,49 +191,11 @@ func TestSlotsOfOneClient(t *testing.T) {
 	})
 }
 
-func TestKindsThatCannotBeAreRefused(t *testing.T) {
-	c := open(t, new(memlock.Store).Participant(), nil)
-	for text, opts := range map[string][]pawl.Option{
-		"Slots(3) together":     {pawl.Shared(), pawl.Slots(3)},
-		"Slots(0): use 1":       {pawl.Slots(0)},
-		"Slots(-2): use 1":      {pawl.Slots(-2)},
-		"Slots(0) together":     {pawl.Shared(), pawl.Slots(0)},
-		`pawl: acquire "a": Sh`: {pawl.Slots(1), pawl.Shared()},
-	} {
-		if _, err := c.Acquire(context.Background(), "a", opts...); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("error is %v, want it to contain %q", err, text)
-		}
-	}
-	plain := open(t, plainStore{new(memlock.Store).Participant()}, nil)
-	for _, opt := range []pawl.Option{pawl.Shared(), pawl.Slots(2)} {
-		_, err := plain.Acquire(context.Background(), "a", opt)
-		wantIs(t, err, errors.ErrUnsupported)
-		_, err = plain.TryAcquire(context.Background(), "a", opt)
-		wantIs(t, err, errors.ErrUnsupported)
-	}
-	l := acquire(t, plain, "a")
-	_, err := l.Downgrade(context.Background())
-	wantIs(t, err, errors.ErrUnsupported)
-	release(t, l)
-}
-
 // plainStore has exclusive leases only.
 type plainStore struct{ driver.Store }
 
 func (plainStore) Caps() driver.Caps {
 	return driver.Caps{Guarantees: driver.Guarantees{Expiry: true}}
-}
-
-func TestUpgradeIsRefused(t *testing.T) {
-	c := open(t, new(memlock.Store).Participant(), nil)
-	err := c.Do(context.Background(), "a", func(ctx context.Context, _ *pawl.Lease) error {
-		_, err := c.Acquire(ctx, "a")
-		if err == nil || !strings.Contains(err.Error(), "Downgrade") {
-			t.Errorf("error is %v, want it to say what to do instead", err)
-		}
-		return err
-	}, pawl.Shared())
-	wantIs(t, err, pawl.ErrHeld)
 }
 
 func TestDowngrade(t *testing.T) {
@@ -294,6 +255,7 @@ func TestDowngradeIsRefused(t *testing.T) {
 			}
 			_ = l.Release(ctx)
 		}
+		refused(ctx, acquire(t, open(t, plainStore{new(memlock.Store).Participant()}, nil), "a"), errors.ErrUnsupported)
 		refused(ctx, acquire(t, c, "a", pawl.Slots(2)), errors.ErrUnsupported)
 		refused(ctx, acquire(t, c, "a", pawl.Shared()), errors.ErrUnsupported)
 		over, cancel := context.WithCancel(ctx)

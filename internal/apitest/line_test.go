@@ -16,24 +16,6 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// TestWaitersOfOneClientAreServedInOrder on a store without a queue. TestPassedOnWithoutTheStore shows it on one that has one.
-func TestWaitersOfOneClientAreServedInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := open(t, tap(new(memlock.Store)), nil)
-		first := acquire(t, c, "a")
-		next, token := 0, first.Token()
-		all := line(t, c, 50, func(i int, l *pawl.Lease) {
-			if i != next || l.Token() <= token {
-				t.Errorf("waiter %d has token %d; want waiter %d, and more than %d", i, l.Token(), next, token)
-			}
-			next, token = i+1, l.Token()
-			time.Sleep(time.Millisecond)
-		})
-		release(t, first)
-		all.Wait()
-	})
-}
-
 // A lease is not passed on within one client for ever while others wait.
 func TestOthersGetTheirTurnAgainstABusyClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -244,21 +244,3 @@ func TestMinHoldGivenUp(t *testing.T) {
 		wantFree(t, c, "a")
 	})
 }
-
-func TestMinHoldThatCannotBe(t *testing.T) {
-	d := &limited{tapped: tap(new(memlock.Store))}
-	d.max.Store(int64(2 * time.Minute))
-	c := open(t, d, nil)
-	for want, opts := range map[string][]pawl.Option{
-		"MinHold -1s is negative":                                                   {pawl.MinHold(-time.Second)},
-		"MinHold 1m0s is longer than MaxHold 1s":                                    {pawl.MinHold(time.Minute), pawl.MaxHold(time.Second)},
-		"MinHold 2m0.001s is longer than the MaxTTL of the store: use 2m0s at most": {pawl.MinHold(2*time.Minute + time.Millisecond)},
-	} {
-		if _, err := c.TryAcquire(t.Context(), "a", opts...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
-		if _, err := c.AcquireAll(t.Context(), []string{"a"}, opts...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("AcquireAll: %v, want %q", err, want)
-		}
-	}
-}

@@ -3,8 +3,6 @@
 package apitest
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,17 +32,6 @@ func TestTryAcquireAll(t *testing.T) {
 		release(t, l)
 		wantFree(t, other, "a", "b", "c")
 	})
-}
-
-func TestTryAcquireAllRefuses(t *testing.T) {
-	c := open(t, new(memlock.Store).Participant(), nil)
-	for _, opts := range [][]pawl.Option{{pawl.NoRenew()}, {pawl.ProgressEvery(time.Second)}, {pawl.ProgressEvery(-1)}} {
-		for what, all := range map[string]func(context.Context, []string, ...pawl.Option) (*pawl.Leases, error){"TryAcquireAll": c.TryAcquireAll, "AcquireAll": c.AcquireAll} {
-			if _, err := all(t.Context(), []string{"a", "b"}, opts...); err == nil || errors.Is(err, pawl.ErrHeld) {
-				t.Errorf("%s(%v) = %v; want a refusal", what, opts, err)
-			}
-		}
-	}
 }
 
 // TestTryAcquireAfterAPause: after a pause of the process TryAcquire asks the store, although no timer has ended the lease

@@ -68,15 +68,22 @@ func scripted(ask func(req *driver.Request) (driver.Answer, error)) (*Participan
 	return New(s, Options{}), s
 }
 
+// tried returns a lease that the store grants at once.
+func tried(t *testing.T, p *Participant, ttl time.Duration) *Lease {
+	t.Helper()
+	l, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: ttl, Holder: &driver.Holder{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // TestGuard shows that a lease which has ended guards nothing.
 func TestGuard(t *testing.T) {
 	p, s := scripted(func(*driver.Request) (driver.Answer, error) {
 		return driver.Answer{Granted: true, Token: 7, Spare: 100}, nil
 	})
-	g, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := tried(t, p, time.Minute)
 	if n, _ := g.Reserved(); n != 100 {
 		t.Errorf("%d tokens are reserved; want 100", n)
 	}
@@ -97,10 +104,7 @@ func TestHandedLate(t *testing.T) {
 	p, s := scripted(func(*driver.Request) (driver.Answer, error) {
 		return driver.Answer{Granted: true, Token: 7}, nil
 	})
-	g, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := tried(t, p, time.Minute)
 	s.during = func() { p.hear(driver.Event{Kind: driver.Granted, Name: "a", Lease: "l"}) }
 	if err := g.Release(t.Context()); err != nil {
 		t.Fatal(err)
@@ -144,10 +148,7 @@ func TestDowngradeWhileClosed(t *testing.T) {
 	p, _ := scripted(func(*driver.Request) (driver.Answer, error) {
 		return driver.Answer{Granted: closed == 0, Closed: closed}, nil
 	})
-	g, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := tried(t, p, time.Minute)
 	closed = time.Minute
 	var is *driver.ClosedError
 	if _, err := g.Downgrade(t.Context(), &driver.Request{Name: "a", Lease: "m", TTL: time.Minute, Shared: true}); !errors.As(err, &is) || is.Left != closed {
@@ -184,19 +185,6 @@ func TestUncertainAtFirst(t *testing.T) {
 	}
 }
 
-// TestSpareButNotKept shows that a lease with tokens to spare which its client does not keep is asked for by nobody.
-func TestSpareButNotKept(t *testing.T) {
-	p, _ := scripted(func(*driver.Request) (driver.Answer, error) {
-		return driver.Answer{Granted: true, Token: 7, Spare: 3}, nil
-	})
-	defer p.Close()
-	g, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Minute, Holder: &driver.Holder{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.OnWanted(func() { t.Error("it is asked for") })
-}
-
 // TestDeclined shows that a name which is handed to a caller that has gone is given back.
 func TestDeclined(t *testing.T) {
 	p, s := scripted(nil)
@@ -204,21 +192,6 @@ func TestDeclined(t *testing.T) {
 	if err := p.Close(); err != nil || len(s.refs) != 1 || s.refs[0].Lease != "gone" {
 		t.Errorf("Close = %v; ended were %+v, want the lease that was granted", err, s.refs)
 	}
-}
-
-// TestWaitEndsWithItsCaller: the error of a wait is that of the caller's context, whose end the wait outlives by a look.
-func TestWaitEndsWithItsCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{ask: func(*driver.Request) (driver.Answer, error) { return driver.Answer{Rank: 1, Free: -1}, nil }}
-		p := New(s, Options{})
-		defer p.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := p.Acquire(ctx, &driver.Request{Name: "n", Lease: "a", TTL: time.Hour, Holder: &driver.Holder{}})
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			t.Errorf("Acquire = %v; want that the deadline has passed", err)
-		}
-	})
 }
 
 // TestGrantsThatComeTooLate: Acquire asks again after a few grants that have ended before they come, but not for ever.

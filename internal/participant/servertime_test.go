@@ -91,10 +91,7 @@ func TestEarlierAnswer(t *testing.T) {
 	came := now.Add(-ago)
 	s := &early{&script{ask: func(*driver.Request) (driver.Answer, error) { return driver.Answer{Granted: true}, nil }}, driver.Renewal{Since: came, Heard: came, Clock: driver.Clock{Sent: came, At: at}}}
 	p := New(s, Options{})
-	g, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := tried(t, p, ttl)
 	if _, err := g.Renew(t.Context(), ttl); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -130,18 +129,12 @@ func pauseFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Downgrade ends l, which is exclusive, and returns the shared lease that req asks for. The store does both in
+// Downgrade ends l, which is exclusive in a store with Caps.Downgrades, and returns the shared lease that req asks for. The store does both in
 // one step. Downgrade returns ErrLost or ErrReleased if l has ended.
 //
 // After another error the store may have l or the shared lease. The participant undoes the shared lease, and the
 // caller must release l.
 func (l *Lease) Downgrade(ctx context.Context, req *driver.Request) (*Lease, error) {
-	switch {
-	case !l.p.caps.Downgrades:
-		return nil, fmt.Errorf("this store cannot turn a lease into a shared one: %w", errors.ErrUnsupported)
-	case l.ref.Shared || l.ref.Slots > 0:
-		return nil, errors.New("only an exclusive lease can be turned into a shared one")
-	}
 	if err := l.over(); err != nil {
 		return nil, err
 	}
