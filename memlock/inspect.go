@@ -92,7 +92,7 @@ func (l *lock) info(now driver.Instant, queue bool) *driver.Info {
 		info.Holders = append(info.Holders, held)
 	}
 	if queue {
-		for w := l.head; w != nil; w = w.next {
+		for _, w := range l.queue {
 			info.Waiters = append(info.Waiters, driver.Waiter{
 				Holder: *w.req.Holder, Lease: w.req.Lease, Since: at(w.since), Why: w.req.Why,
 				Shared: w.req.Shared, Slots: w.req.Slots, Holds: slices.Clone(w.req.Holds),

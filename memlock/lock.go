@@ -17,11 +17,23 @@ import (
 //
 // A lock is never deleted, because it keeps the token. So it is small.
 type lock struct {
-	name       string
-	token      uint64    // the largest token granted so far
-	holders    []*holder // in the order of tokens; some may have expired, see settle
-	head, tail *waiter
-	broken     *broken // the last lease that was broken
+	name    string
+	token   uint64    // the largest token granted so far
+	holders []*holder // in the order of tokens; some may have expired, see settle
+	queue   []*waiter
+	broken  *broken // the last lease that was broken
+}
+
+// waiter is a request in the queue of a lock.
+type waiter struct {
+	owner *wire
+	req   driver.Request
+	since driver.Instant
+}
+
+// place returns the place of a lease in the queue, or -1.
+func (l *lock) place(lease string) int {
+	return slices.IndexFunc(l.queue, func(w *waiter) bool { return w.req.Lease == lease })
 }
 
 // broken is a lease that was broken, and its error.
@@ -120,7 +132,7 @@ func (s *Store) find(ref driver.Ref, now driver.Instant) *holder {
 }
 
 // admits reports whether req may be granted now without overtaking the queue.
-func (l *lock) admits(req *driver.Request) bool { return l.head == nil && l.fits(req) }
+func (l *lock) admits(req *driver.Request) bool { return len(l.queue) == 0 && l.fits(req) }
 
 func (l *lock) otherSlots(req *driver.Request) error {
 	if held := l.slots(); held > 0 && req.Slots > 0 && held != req.Slots {
@@ -154,7 +166,7 @@ func (l *lock) grant(w *wire, req *driver.Request, now driver.Instant) *holder {
 		owner: w, lock: l,
 		lease: req.Lease, holder: req.Holder, why: req.Why, shared: req.Shared, slots: req.Slots,
 		token: l.token, acquired: now, since: now, ttl: req.TTL,
-		waited: l.head != nil, keeps: req.Keeps,
+		waited: len(l.queue) > 0, keeps: req.Keeps,
 	}
 	if req.Keeps {
 		h.spare = reserved
@@ -188,12 +200,14 @@ func (l *lock) remove(h *holder, now driver.Instant) {
 // admit grants the name to the waiters at the front of the queue that fit. It is called whenever the holders or
 // the queue have changed. The first waiter that does not fit is told when to look again.
 func (l *lock) admit(now driver.Instant) {
-	for w := l.head; w != nil && l.fits(&w.req); w = l.head {
-		l.leave(w)
+	for len(l.queue) > 0 && l.fits(&l.queue[0].req) {
+		w := l.queue[0]
+		l.queue = l.queue[1:]
 		h := l.grant(w.owner, &w.req, now)
 		w.owner.tell(driver.Event{Kind: driver.Granted, Name: l.name, Lease: h.lease, Grant: h.answer()})
 	}
-	if w := l.head; w != nil {
+	if len(l.queue) > 0 {
+		w := l.queue[0]
 		w.owner.tell(driver.Event{Kind: driver.Look, Name: l.name, Lease: w.req.Lease, Grant: driver.Answer{Free: w.owner.store.free(l, now)}})
 	}
 }

@@ -11,9 +11,13 @@
 package memlock
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -24,9 +28,8 @@ type Store struct {
 	// a store of files. Set it before the first use.
 	NoExpiry bool
 
-	mu      sync.Mutex // guards the fields below, and every lock, holder and waiter
-	locks   map[string]*lock
-	waiters map[string]*waiter // by lease
+	mu    sync.Mutex // guards the locks, and every lock, holder and waiter
+	locks map[string]*lock
 }
 
 // Participant returns a new participant. Participants exclude each other as separate
@@ -45,12 +48,12 @@ func (s *Store) Crash(p driver.Store) {
 	w.crashed = true
 	now := driver.Now()
 	for _, l := range s.locks {
-		l.dropWaiters(w, now)
-		s.settle(l, now)
+		l.queue = slices.DeleteFunc(l.queue, func(o *waiter) bool { return o.owner == w })
 		if s.NoExpiry {
 			l.holders = slices.DeleteFunc(l.holders, func(h *holder) bool { return h.owner == w })
-			l.admit(now)
 		}
+		s.settle(l, now)
+		l.admit(now)
 	}
 }
 
@@ -64,4 +67,32 @@ func (s *Store) lock(name string) *lock {
 		s.locks[name] = l
 	}
 	return l
+}
+
+// Open returns a client on a new store, which no other client can reach. It returns an error that wraps
+// errors.ErrUnsupported if o.Require asks for more than memory can give.
+func Open(o *pawl.Options) (*pawl.Client, error) { return new(Store).Open(o) }
+
+// Open returns a client that is a new participant in s. It returns the errors
+// of pawl.New.
+func (s *Store) Open(o *pawl.Options) (*pawl.Client, error) { return pawl.New(s.Participant(), o) }
+
+func init() { pawl.Register("mem", openByURL) }
+
+// named contains the stores of URLs with a name, by name.
+var named sync.Map
+
+// openByURL opens mem:, a new store that no other client can reach, or mem://name, the store with that name in
+// this process.
+func openByURL(_ context.Context, url string, _ *pawl.Options) (driver.Store, error) {
+	_, name, _ := strings.Cut(url, ":")
+	name = strings.TrimPrefix(name, "//")
+	if strings.ContainsAny(name, "/?#@") {
+		return nil, errors.New("memlock: this is neither mem: nor a URL like mem://name")
+	}
+	if name == "" {
+		return new(Store).Participant(), nil
+	}
+	s, _ := named.LoadOrStore(name, new(Store))
+	return s.(*Store).Participant(), nil
 }

@@ -5,6 +5,7 @@ package memlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -65,18 +66,16 @@ func (w *wire) Ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	if l.admits(req) {
 		return l.grant(w, req, now).answer(), nil
 	}
-	if s.waiters[req.Lease] == nil {
+	rank := l.place(req.Lease)
+	if rank < 0 {
 		l.recall(req.Queue)
 		if !req.Queue {
 			return driver.Answer{Holders: l.info(now, false).Holders, Rank: 1}, nil
 		}
-		l.enqueue(w, req, now)
+		rank = len(l.queue)
+		l.queue = append(l.queue, &waiter{w, *req, now})
 	}
-	ans := driver.Answer{Free: s.free(l, now), Session: s}
-	if l.head.req.Lease != req.Lease {
-		ans.Rank = 1 // the client only asks whether the rank is 0
-	}
-	return ans, nil
+	return driver.Answer{Free: s.free(l, now), Session: s, Rank: rank}, nil
 }
 
 // Renew implements driver.Store.
@@ -104,18 +103,22 @@ func (w *wire) End(_ context.Context, ref driver.Ref, _ driver.End) (found bool,
 	}
 	defer w.store.mu.Unlock()
 	now := driver.Now()
-	h := w.store.find(ref, now)
 	l := w.store.locks[ref.Name]
-	switch {
-	case h != nil:
+	if l == nil {
+		return false, nil
+	}
+	if h := w.store.find(ref, now); h != nil {
 		l.remove(h, now)
 		if h.owner != w {
 			h.lose(nil)
 		}
 		return true, nil
-	case l != nil && w.store.quit(l, ref.Lease):
-		l.admit(now) // waiters behind it may fit with the holders
-		return true, nil
 	}
-	return false, nil
+	i := l.place(ref.Lease)
+	if i < 0 {
+		return false, nil
+	}
+	l.queue = slices.Delete(l.queue, i, i+1)
+	l.admit(now) // waiters behind it may fit with the holders
+	return true, nil
 }
