@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
@@ -42,7 +44,7 @@ const (
 
 // listening is the Session of answers and events: a connection that listens, and the timeline of the data.
 type listening struct {
-	session  session
+	session  *pgconn.PgConn
 	timeline int
 }
 
@@ -70,7 +72,7 @@ func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, 
 	// A client behind a pooler would not learn that others want a kept lease, so it keeps none.
 	q := &asking{r, s.records.Of(r, r.Keeps && !errors.Is(deaf, errPooled)), noWait, h}
 	switch {
-	case r.Queue && session != 0:
+	case r.Queue && session != nil:
 		q.wait = hears
 	case r.Queue && driver.FailureOf(deaf).Lasting: // else the waiter would poll for ever
 		return ans, deaf
@@ -90,7 +92,7 @@ func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, 
 		return ans, err
 	}
 	ans.Handle = h
-	if session != 0 {
+	if session != nil {
 		ans.Session = listening{session, s.now().timeline}
 	}
 	return ans, s.read(&ans, a, q)
@@ -104,7 +106,7 @@ func (s *store) read(ans *driver.Answer, a reply, q *asking) error {
 	switch integer(row[0]) {
 	case 1:
 		ans.Granted, ans.Token, ans.Spare, ans.Waited = true, uint64(long(row[1])), uint64(long(row[2])), yes(row[3])
-		s.listener.start(s) // the client has to learn if another client ends the lease
+		s.beginToListen() // the client has to learn if another client ends the lease
 		return nil
 	case tombstone:
 		return &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
@@ -131,12 +133,12 @@ var (
 )
 
 func (s *store) acquire(ctx context.Context, q *asking) (reply, error) {
-	return s.bound(ctx, "acquire", q.Name, q.Lease, s.id, num(int64(kindOf(q.Shared, q.Slots))), q.record,
+	return s.bound(ctx, requestTimeout, "acquire", q.Name, q.Lease, s.id, num(int64(kindOf(q.Shared, q.Slots))), q.record,
 		num(q.TTL.Microseconds()), claimMicros, q.wait, num(pollGone.Microseconds()), num(q.handle.place))
 }
 
 func (s *store) downgrade(ctx context.Context, q *asking) (reply, error) {
-	return s.bound(ctx, "downgrade", q.Name, q.Instead, q.Lease, s.id, q.record, num(q.TTL.Microseconds()), claimMicros)
+	return s.bound(ctx, requestTimeout, "downgrade", q.Name, q.Instead, q.Lease, s.id, q.record, num(q.TTL.Microseconds()), claimMicros)
 }
 
 // ending is the end of a lease.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
@@ -36,36 +35,36 @@ func (s *store) inBatches() {
 // acquireAll asks for several free names.
 func (s *store) acquireAll(ctx context.Context, all []*asking) []storekit.Reply[reply] {
 	lease := func(q *asking) string { return q.Lease }
-	rows, sent, err := s.boundRows(ctx, requestTimeout, "acquire_many", s.id,
+	a, err := s.bound(ctx, requestTimeout, "acquire_many", s.id,
 		array(all, func(q *asking) string { return q.Name }), array(all, lease),
 		array(all, func(q *asking) string { return q.record }),
 		array(all, func(q *asking) string { return num(q.TTL.Microseconds()) }))
-	return replies(all, lease, rows, sent, err)
+	return replies(all, lease, a, err)
 }
 
 // releaseAll ends leases without waiters.
 func (s *store) releaseAll(ctx context.Context, all []ending) []storekit.Reply[reply] {
 	lease := func(q ending) string { return q.Lease }
-	rows, sent, err := s.exec(ctx, requestTimeout, "release_many", array(all, func(q ending) string { return q.Name }), array(all, lease))
-	return replies(all, lease, rows, sent, err)
+	a, err := s.call(ctx, "release_many", array(all, func(q ending) string { return q.Name }), array(all, lease))
+	return replies(all, lease, a, err)
 }
 
 // renewAll renews leases.
 func (s *store) renewAll(ctx context.Context, all []renewing) []storekit.Reply[reply] {
 	lease := func(q renewing) string { return q.Lease }
 	longest := slices.MaxFunc(all, func(q, r renewing) int { return cmp.Compare(q.ttl, r.ttl) })
-	rows, sent, err := s.boundRows(ctx, s.answerTime(longest.ttl), "renew_all",
+	a, err := s.bound(ctx, s.answerTime(longest.ttl), "renew_all",
 		array(all, func(q renewing) string { return q.Name }), array(all, lease),
 		array(all, func(q renewing) string { return num(int64(kindOf(q.Shared, q.Slots))) }),
 		array(all, func(q renewing) string { return num(q.ttl.Microseconds()) }))
-	return replies(all, lease, rows, sent, err)
+	return replies(all, lease, a, err)
 }
 
 // replies returns a reply for each request, from the row that ends with the id of its lease. If the server refuses
 // the call, one request may be the cause. Then each request is sent alone.
-func replies[Q any](all []Q, lease func(Q) string, rows [][][]byte, sent driver.Instant, err error) []storekit.Reply[reply] {
-	of := make(map[string][][]byte, len(rows))
-	for _, row := range rows {
+func replies[Q any](all []Q, lease func(Q) string, a reply, err error) []storekit.Reply[reply] {
+	of := make(map[string][][]byte, len(a.rows))
+	for _, row := range a.rows {
 		of[string(row[len(row)-1])] = row
 	}
 	var f *failure
@@ -73,7 +72,7 @@ func replies[Q any](all []Q, lease func(Q) string, rows [][][]byte, sent driver.
 	each := make([]storekit.Reply[reply], len(all))
 	for i, q := range all {
 		row := of[lease(q)]
-		each[i] = storekit.Reply[reply]{Answer: reply{row, sent}, Err: err, Alone: refused || err == nil && row == nil}
+		each[i] = storekit.Reply[reply]{Answer: reply{row: row, sent: a.sent}, Err: err, Alone: refused || err == nil && row == nil}
 	}
 	return each
 }

@@ -194,7 +194,7 @@ func TestBatchAnswer(t *testing.T) {
 			rows = append(rows, [][]byte{[]byte("1"), []byte(string(lease))})
 		}
 		got := ""
-		for _, r := range replies(all, func(lease string) string { return lease }, rows, 7, c.err) {
+		for _, r := range replies(all, func(lease string) string { return lease }, reply{rows: rows, sent: 7}, c.err) {
 			switch {
 			case r.Alone:
 				got += " "

@@ -75,11 +75,7 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 	}
 	s.boundAt = a.sent
 	s.limit.learn(storekit.MaxTTL{TTL: micros(row[3]), By: string(row[4])})
-	s.mu.Lock()
-	moved := s.run.timeline != 0 && s.run != is
-	s.run = is
-	s.mu.Unlock()
-	if moved {
+	if was := s.run.Swap(is); was != nil && was != is {
 		s.pool.drop(driver.Now())
 		s.listener.reconnect()
 		s.events.Put(driver.Event{Kind: driver.Missed})
@@ -109,7 +105,6 @@ func (s *store) wrong(format string, args ...any) error {
 
 // now returns the run to which the store is bound.
 func (s *store) now() run {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.run
+	is, _ := s.run.Load().(run)
+	return is
 }

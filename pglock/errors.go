@@ -40,8 +40,6 @@ func (s *store) classify(ctx context.Context, err error) *failure {
 		f.Err = refusal(pe, fmt.Errorf("%s: %w", s.where, f.Err))
 	case ctx.Err() != nil:
 		f.Err, f.Maybe = ctx.Err(), !notSent(err)
-	case s.ctx.Err() != nil:
-		f.Err, f.Lasting, f.Maybe = errClosed, true, true
 	default:
 		f.Err, f.Silent, f.Maybe = s.explain(err), true, !notSent(err)
 	}

@@ -111,7 +111,8 @@ func TestMaybe(t *testing.T) {
 
 // TestReplaced: another server, and an earlier timeline of the same one, lack leases.
 func TestReplaced(t *testing.T) {
-	s := &store{run: run{"a", 2}}
+	s := new(store)
+	s.run.Store(run{"a", 2})
 	for is, want := range map[run]bool{{"a", 2}: false, {"a", 3}: false, {"a", 1}: true, {"b", 2}: true, {"b", 3}: true} {
 		if got := s.replaced(is) != nil; got != want {
 			t.Errorf("replaced by %v: %v", is, got)

@@ -142,9 +142,7 @@ func TestPromoted(t *testing.T) {
 				},
 			} {
 				old := open(t, p.URL("pawl"), &Options{Mode: mode, MaxTTL: testMaxTTL})
-				old.wire.mu.Lock()
-				old.wire.run.timeline = 2
-				old.wire.mu.Unlock()
+				old.wire.run.Store(run{old.wire.now().system, 2})
 				if err := ask(old); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "was replaced") {
 					t.Errorf("%s at the old primary = %v; want ErrUnavailable", what, err)
 				}

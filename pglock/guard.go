@@ -112,7 +112,7 @@ func (s *store) Guard(ctx context.Context, l driver.Ref, token uint64, tx any, e
 		t.spoil(ctx)
 		return ended
 	}
-	err = t.exec(ctx, s.statement("guard", 3), l.Name, l.Lease, int64(token))
+	err = t.exec(ctx, statement(s.schema, "guard", 3), l.Name, l.Lease, int64(token))
 	switch {
 	case err != nil && code(err) == "": // the statement may not have been sent
 		t.spoil(ctx)

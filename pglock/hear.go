@@ -22,70 +22,52 @@ import (
 // errPooled says that there is a pooler in between, which passes no messages on.
 var errPooled = errors.New("a pooler passes no messages on")
 
-// session is the number of a listener's connection. 0 means none.
-type session int
-
 // listener is the connection over which a client receives messages. The first waiter or lease opens it, and it
 // stays open. It has an advisory lock, by which the server knows that the client hears messages.
 type listener struct {
 	config *pgconn.Config // nil means the pool's
+	begin  sync.Once      // starts listen, or makes sure that it never starts
+	tried  sync.Once      // closes ready
 	ready  chan struct{}  // closed after the first attempt
 
-	mu      sync.Mutex
-	started bool
-	opened  session
-	is      session // the present session; 0 while there is none
-	err     error   // the error of the last attempt
-	cut     context.CancelFunc
+	mu  sync.Mutex
+	is  *pgconn.PgConn // the present session; nil while there is none
+	err error          // the error of the last attempt
+	cut context.CancelFunc
 }
 
-// state returns the session, or 0 and the error of the last attempt. If that is errPooled, there will never be a
+// state returns the session, or nil and the error of the last attempt. If that is errPooled, there will never be a
 // session.
-func (l *listener) state() (session, error) {
+func (l *listener) state() (*pgconn.PgConn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.is, l.err
 }
 
-// start starts the listener, unless it has started.
-func (l *listener) start(s *store) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.started && s.ctx.Err() == nil {
-		l.started = true
-		s.work.Go(s.listen)
-	}
-}
-
 // set records the outcome of an attempt to connect.
-func (l *listener) set(is session, err error) {
+func (l *listener) set(is *pgconn.PgConn, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.is, l.err = is, err
-	select {
-	case <-l.ready:
-	default:
-		close(l.ready)
-	}
+	l.tried.Do(func() { close(l.ready) })
 }
 
 // reconnect closes the connection, which leads to the previous server. listen then makes another.
 func (l *listener) reconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.is = 0
+	l.is = nil
 	if l.cut != nil {
 		l.cut()
 	}
 }
 
-// next begins a session. reconnect cancels the context that next returns.
-func (l *listener) next(ctx context.Context) (session, context.Context, context.CancelFunc) {
+// cuttable returns a context that reconnect cancels.
+func (l *listener) cuttable(ctx context.Context) (context.Context, context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ctx, l.cut = context.WithCancel(ctx)
-	l.opened++
-	return l.opened, ctx, l.cut
+	return ctx, l.cut
 }
 
 // Listen implements driver.Store.
@@ -93,9 +75,12 @@ func (s *store) Listen(f func(driver.Event)) { s.events.To(f) }
 
 // Hear implements driver.Store. One connection receives the messages about all names.
 func (s *store) Hear(string) (ready <-chan struct{}, stop func()) {
-	s.listener.start(s)
+	s.beginToListen()
 	return s.listener.ready, func() {}
 }
+
+// beginToListen does nothing if listen has begun, or the store is closed.
+func (s *store) beginToListen() { s.listener.begin.Do(func() { s.work.Go(s.listen) }) }
 
 // listen connects again after each failure, until the store is closed.
 func (s *store) listen() {
@@ -105,7 +90,7 @@ func (s *store) listen() {
 		if heard {
 			pause = minPause
 		}
-		s.listener.set(0, err)
+		s.listener.set(nil, err)
 		if errors.Is(err, errPooled) {
 			return
 		}
@@ -122,10 +107,9 @@ const pulse = 5 * time.Second
 
 // listenOnce listens on one connection, until it fails.
 func (s *store) listenOnce() (heard bool, err error) {
-	is, ctx, cancel := s.listener.next(s.ctx)
+	ctx, cancel := s.listener.cuttable(s.ctx)
 	defer cancel()
-	config := cmp.Or(s.listener.config, s.pool.config)
-	c, err := s.pool.dial(ctx, config, func(_ *pgconn.PgConn, n *pgconn.Notification) { s.hear(is, n.Payload) })
+	c, err := s.pool.dial(ctx, cmp.Or(s.listener.config, s.pool.config), s.hear)
 	if err != nil {
 		return false, dialFailure(err)
 	}
@@ -141,7 +125,7 @@ func (s *store) listenOnce() (heard bool, err error) {
 	if err := c.Exec(rctx, listen).Close(); err != nil {
 		return false, s.classify(ctx, err)
 	}
-	s.listener.set(is, nil)
+	s.listener.set(c.PgConn, nil)
 	// Messages were lost while there was no listener, and the server may have dropped waiters.
 	s.events.Put(driver.Event{Kind: driver.Missed})
 	for {
@@ -165,8 +149,8 @@ func (c *conn) beat(ctx context.Context) error {
 }
 
 // hear turns a message into an event.
-func (s *store) hear(from session, message string) {
-	kind, rest, _ := strings.Cut(message, " ")
+func (s *store) hear(from *pgconn.PgConn, message *pgconn.Notification) {
+	kind, rest, _ := strings.Cut(message.Payload, " ")
 	lease, rest, _ := strings.Cut(rest, " ")
 	e := driver.Event{Lease: lease}
 	switch kind {
@@ -188,7 +172,7 @@ func (s *store) hear(from session, message string) {
 
 // handed reads the rest of a message that grants a name. If the message is from another run, the event has no
 // session; then it is only a reason to look.
-func (s *store) handed(e *driver.Event, from session, told string) bool {
+func (s *store) handed(e *driver.Event, from *pgconn.PgConn, told string) bool {
 	f := strings.SplitN(told, " ", 7)
 	if len(f) != 7 {
 		return false

@@ -11,18 +11,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/pawl-go/pawl/driver"
 )
 
 // TestHeard: what a message says. One that hands a name over counts over the connection and on the timeline of the
 // last look only, and not at all if it cannot be read.
 func TestHeard(t *testing.T) {
-	s := &store{where: "server", run: run{timeline: 3}}
+	s, session := &store{where: "server"}, new(pgconn.PgConn)
+	s.run.Store(run{timeline: 3})
+	hear := func(message string) { s.hear(session, &pgconn.Notification{Payload: message}) }
 	var got []driver.Event
 	s.Listen(func(e driver.Event) { got = append(got, e) })
 	for message, want := range map[string]driver.Event{
 		"grant l 7 1000000 2000000 3 5 1 a b": {Kind: driver.Granted, Name: "a b", For: 2 * time.Second,
-			Grant: driver.Answer{Token: 7, Spare: 5, Waited: true, Session: listening{2, 3}, Clock: driver.Clock{Server: "server", At: time.Second}}},
+			Grant: driver.Answer{Token: 7, Spare: 5, Waited: true, Session: listening{session, 3}, Clock: driver.Clock{Server: "server", At: time.Second}}},
 		"grant l 7 1000000 2000000 2 0 0 a": {Kind: driver.Granted, Name: "a", For: 2 * time.Second,
 			Grant: driver.Answer{Token: 7, Clock: driver.Clock{Server: "server", At: time.Second}}},
 		"first l 1500":                      {Kind: driver.Look, Grant: driver.Answer{Free: 1500 * time.Microsecond}},
@@ -33,7 +37,7 @@ func TestHeard(t *testing.T) {
 		"new l":                             {},
 	} {
 		got = nil
-		s.hear(2, message)
+		hear(message)
 		if want.Kind == 0 {
 			if len(got) != 0 {
 				t.Errorf("%q: %+v; want nothing", message, got)
@@ -49,7 +53,7 @@ func TestHeard(t *testing.T) {
 		}
 	}
 	got = nil
-	if s.hear(2, `lost l {"who":"admin","why":"stuck"}`); len(got) != 1 || got[0].Loss == nil || got[0].Loss.By.Who != "admin" || got[0].Loss.Why != "stuck" {
+	if hear(`lost l {"who":"admin","why":"stuck"}`); len(got) != 1 || got[0].Loss == nil || got[0].Loss.By.Who != "admin" || got[0].Loss.Why != "stuck" {
 		t.Errorf("the lease was broken: %+v", got)
 	}
 }

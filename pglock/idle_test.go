@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,14 +51,12 @@ func TestIdleClosed(t *testing.T) {
 		d := open(t, c.url, &Options{Schema: "idle", MaxTTL: time.Hour})
 		g := take(t, d, what, time.Hour)
 		end := func() {
-			var idle []*conn
-			if !eventually(patience, func() bool { // the client may confirm its leases
-				d.wire.pool.mu.Lock()
-				defer d.wire.pool.mu.Unlock()
-				idle = slices.Clone(d.wire.pool.idle)
-				return len(idle) > 0
-			}) {
-				t.Errorf("%s: no connection is idle", what)
+			idle := []*conn{<-d.wire.pool.idle} // waits, as the client may confirm its leases
+			for len(d.wire.pool.idle) > 0 {
+				idle = append(idle, <-d.wire.pool.idle)
+			}
+			for _, c := range idle {
+				d.wire.pool.idle <- c
 			}
 			c.end(idle)
 		}
@@ -132,11 +129,12 @@ func TestIdleNeverUsed(t *testing.T) {
 		}
 		return &hooked{TCPConn: c.(*net.TCPConn)}, nil
 	}
-	pool.dials <- struct{}{}
+	pool.places <- struct{}{}
 	if err := pool.connect(); err != nil {
 		t.Fatal(err)
 	}
-	c := pool.idle[0]
+	c := <-pool.idle
+	pool.idle <- c
 	tell(t, c.PgConn, "SET idle_session_timeout = '2s'")
 	c.Conn().(*hooked).before = func() { awaitEnd(t, []*conn{c}) }
 	if _, err := d.Inspect(t.Context(), "new idle closed"); err != nil {

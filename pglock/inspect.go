@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -77,27 +78,18 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 // List implements driver.Store.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
 	infos, err := s.look(ctx, "", prefix)
-	if err != nil {
-		return nil, err
-	}
-	some := infos[:0]
-	for _, i := range infos {
-		if len(i.Holders)+len(i.Waiters) > 0 {
-			some = append(some, i)
-		}
-	}
-	return some, nil
+	return slices.DeleteFunc(infos, func(i *driver.Info) bool { return len(i.Holders)+len(i.Waiters) == 0 }), err
 }
 
 // look returns the state of a name, or if name is empty, of the names that begin with prefix.
 func (s *store) look(ctx context.Context, name, prefix string) ([]*driver.Info, error) {
-	rows, _, err := s.exec(ctx, requestTimeout, "look", name, prefix)
+	a, err := s.call(ctx, "look", name, prefix)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	var infos []*driver.Info
-	for _, row := range rows {
+	for _, row := range a.rows {
 		var n shownName
 		if err := json.Unmarshal(row[0], &n); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.where, err)
@@ -139,7 +131,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 
 // Describe implements driver.Store.
 func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
-	a, err := s.bound(ctx, "describe")
+	a, err := s.bound(ctx, requestTimeout, "describe")
 	if err != nil {
 		return nil, err
 	}

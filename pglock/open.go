@@ -98,17 +98,8 @@ func NewStore(ctx context.Context, url string, opts *Options) (driver.Store, err
 	return where.open(ctx)
 }
 
-// open returns a store that is connected. The interface is nil if there is an error.
+// open returns a store that is connected.
 func (where *address) open(ctx context.Context) (driver.Store, error) {
-	s, err := newStore(ctx, where)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// newStore returns a store that is connected.
-func newStore(ctx context.Context, where *address) (*store, error) {
 	opts := &where.opts
 	s := &store{
 		id:       strings.ToLower(rand.Text()),
@@ -174,20 +165,17 @@ func Bless(ctx context.Context, url string, opts *Options) error {
 // errors of Open.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
 	with := *storekit.OrDefault(opts)
-	with.MaxTTL, with.TTL = maxTTL, 0 // no lease is asked for, so newStore need not check a TTL
+	with.MaxTTL, with.TTL = maxTTL, 0 // no lease is asked for, so open need not check a TTL
 	return change(ctx, "set MaxTTL", url, &with, false)
 }
 
 func change(ctx context.Context, op, url string, opts *Options, bless bool) error {
-	where, err := parseURL(url, storekit.OrDefault(opts))
+	d, err := NewStore(ctx, url, opts)
 	if err != nil {
 		return &pawl.Error{Op: op, Err: err}
 	}
-	s, err := newStore(ctx, where)
-	if err != nil {
-		return &pawl.Error{Op: op, Err: err}
-	}
-	defer s.Close()
+	defer d.Close()
+	s := d.(*store)
 	ttl := int64(0)
 	if s.limit.explicit {
 		ttl = s.limit.own.Microseconds()

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,14 +25,11 @@ type pool struct {
 	timeout time.Duration                                 // to make a connection
 	check   func(run) error
 	ctx     context.Context
-	slots   chan struct{} // holds an element for each connection in use
-	dials   chan struct{} // holds an element for each dial under way
-	more    chan struct{} // gets an element when a connection becomes idle
-	took    atomic.Int64  // how long the last answer took, in ns
+	places  chan struct{} // holds an element for each connection, also for one that is being made
+	idle    chan *conn
+	took    atomic.Int64 // how long the last answer took, in ns
 
 	mu     sync.Mutex
-	idle   []*conn
-	used   int            // connections that are not idle
 	broken driver.Instant // connections made until this instant are not used again
 }
 
@@ -45,14 +41,14 @@ type conn struct {
 	unconfirmed string
 
 	pooled bool                                    // a pooler is in between, so the session is not the client's alone
-	put    driver.Instant                          // when put was called last; 0 for a new connection
-	known  map[string]*pgconn.StatementDescription // prepared statements
+	used   driver.Instant                          // by put: when it became idle
+	known  map[string]*pgconn.StatementDescription // prepared calls, by function
 }
 
 func newPool(ctx context.Context, config *pgconn.Config, n int, timeout time.Duration, check func(run) error) *pool {
 	return &pool{
 		ctx: ctx, config: config.Copy(), timeout: timeout, check: check,
-		slots: make(chan struct{}, n), dials: make(chan struct{}, n), more: make(chan struct{}, n),
+		places: make(chan struct{}, n), idle: make(chan *conn, n),
 	}
 }
 
@@ -125,31 +121,32 @@ var errReplica = errors.New("read only connection")
 // that becomes idle. On a slow link a new connection takes two round trips, and another request may put its own
 // back earlier.
 func (p *pool) get(ctx context.Context) (*conn, error) {
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, &driver.Failure{Err: ctx.Err()}
-	}
 	made := make(chan error, 1)
-	for dials := p.dials; ; {
-		c := p.pop(ctx)
-		if c != nil {
-			return c, nil
-		}
-		var failed error
+	for places := p.places; ; {
+		var c *conn
 		select {
-		case dials <- struct{}{}:
-			dials = nil
-			go func() { made <- p.connect() }()
-		case err := <-made:
-			failed, dials = err, p.dials // without an error another request has taken the connection: dial again
-		case <-p.more:
-		case <-ctx.Done():
-			failed = &driver.Failure{Err: ctx.Err()}
+		case c = <-p.idle: // rather than dial
+		default:
+			select {
+			case c = <-p.idle:
+			case places <- struct{}{}:
+				places = nil
+				go func() { made <- p.connect() }()
+			case err := <-made:
+				if err != nil {
+					return nil, err
+				}
+				places = p.places // if another request has taken the connection, dial again
+			case <-ctx.Done():
+				return nil, &driver.Failure{Err: ctx.Err()}
+			}
 		}
-		if failed != nil {
-			<-p.slots
-			return nil, failed
+		switch {
+		case c == nil:
+		case c.alive(ctx):
+			return c, nil
+		default:
+			p.put(c, false)
 		}
 	}
 }
@@ -157,81 +154,48 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 // connect dials an idle connection. It goes on if the request that needs it has given up.
 func (p *pool) connect() error {
 	c, err := p.dial(p.ctx, p.config, nil)
-	<-p.dials
 	if err != nil {
+		<-p.places
 		return dialFailure(err)
 	}
-	p.keep(c, 0)
+	p.put(c, true)
 	return nil
 }
 
-// pop returns the idle connection that was used last, or nil.
-func (p *pool) pop(ctx context.Context) *conn {
-	for {
-		p.mu.Lock()
-		last := len(p.idle) - 1
-		if last < 0 {
-			p.mu.Unlock()
-			return nil
-		}
-		c := p.idle[last]
-		p.idle = p.idle[:last]
-		p.used++
-		p.mu.Unlock()
-		if c.alive(ctx) {
-			return c
-		}
-		p.drop(c.made)
-		p.keep(c, 1)
-	}
-}
-
-// put returns a connection to the pool. If it is bad, put also closes the idle ones that are as old or older.
+// put makes a connection idle. If it is bad, put closes it, and the idle ones that are as old or older.
 func (p *pool) put(c *conn, good bool) {
 	if !good {
 		p.drop(c.made)
 	}
-	c.put = driver.Now()
-	p.keep(c, 1)
-	<-p.slots
-}
-
-// keep makes a connection idle. It closes the connection if it is too old, or if there are enough. was is 1 for a
-// connection that was in use, and 0 for a new one.
-func (p *pool) keep(c *conn, was int) {
+	c.used = driver.Now()
 	p.mu.Lock()
-	p.used -= was
-	good := c.made > p.broken && len(p.idle)+p.used < cap(p.slots)
-	if good {
-		p.idle = append(p.idle, c)
-	}
-	p.mu.Unlock()
-	if !good {
-		c.end()
-		return
-	}
-	select {
-	case p.more <- struct{}{}:
-	default:
-	}
+	defer p.mu.Unlock()
+	p.keep(c)
 }
 
 // drop closes the connections that were made until the given instant: the idle ones now, those in use when they
 // are put.
 func (p *pool) drop(until driver.Instant) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.broken = max(p.broken, until)
-	var old []*conn
-	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool {
-		if c.made <= p.broken {
-			old = append(old, c)
+	for range len(p.idle) {
+		select {
+		case c := <-p.idle:
+			p.keep(c)
+		default: // a request has taken it
 		}
-		return c.made <= p.broken
-	})
-	p.mu.Unlock()
-	for _, c := range old {
-		c.end()
 	}
+}
+
+// keep makes a connection idle, or closes it if it is too old. mu is held.
+func (p *pool) keep(c *conn) {
+	if c.made > p.broken {
+		p.idle <- c // there is room, as each connection has a place
+		return
+	}
+	c.end()
+	<-p.places
 }
 
 // pingAfter is how long a connection may be idle before alive pings it, on systems without peek.
@@ -243,7 +207,7 @@ func (c *conn) alive(ctx context.Context) bool {
 	if something, ok := peek(c.Conn()); ok {
 		return !something
 	}
-	return driver.Now().Sub(max(c.made, c.put)) < pingAfter || c.Ping(ctx) == nil
+	return driver.Now().Sub(c.used) < pingAfter || c.Ping(ctx) == nil
 }
 
 // end closes a connection without waiting for the server.
@@ -253,37 +217,38 @@ func (c *conn) end() {
 	c.Close(ctx)
 }
 
-// exec sends one statement and returns its rows. sent is an instant before the sending. exec prepares statements,
-// except through a pooler.
-func (c *conn) exec(ctx context.Context, sql string, args []string) (rows [][][]byte, sent driver.Instant, err error) {
+// call calls a function of the schema. It prepares the call, except through a pooler.
+func (c *conn) call(ctx context.Context, schema, function string, args []string) (reply, error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
 		values[i] = []byte(a)
 	}
 	c.unconfirmed = ""
-	sent = driver.Now()
+	r := reply{sent: driver.Now()}
 	var res *pgconn.Result
-	switch prepared := c.known[sql]; {
+	switch prepared := c.known[function]; {
 	case c.pooled:
-		res = c.ExecParams(ctx, sql, values, nil, nil, nil).Read()
+		res = c.ExecParams(ctx, statement(schema, function, len(args)), values, nil, nil, nil).Read()
 	case prepared != nil:
 		res = c.ExecStatement(ctx, prepared, values, nil, nil).Read() // unlike ExecPrepared, does not ask for the columns again
 	default:
-		res = c.first(ctx, sql, values)
+		res = c.first(ctx, function, statement(schema, function, len(args)), values)
 	}
 	if res.Err == nil && c.unconfirmed != "" {
-		return nil, sent, errors.New(c.unconfirmed)
+		res.Err = errors.New(c.unconfirmed)
 	}
-	return res.Rows, sent, res.Err
+	if r.rows = res.Rows; len(r.rows) > 0 {
+		r.row = r.rows[0]
+	}
+	return r, res.Err
 }
 
-// first prepares a statement and runs it in the same round trip. A renewal may be the first statement of its
+// first prepares the call of a function and runs it in the same round trip. A renewal may be the first call on its
 // connection, and may not have time for two round trips.
-func (c *conn) first(ctx context.Context, sql string, values [][]byte) *pgconn.Result {
-	name := "pawl" + strconv.Itoa(len(c.known))
+func (c *conn) first(ctx context.Context, function, sql string, values [][]byte) *pgconn.Result {
 	p := c.StartPipeline(ctx)
-	p.SendPrepare(name, sql, nil)
-	p.SendQueryPrepared(name, values, nil, nil)
+	p.SendPrepare(function, sql, nil)
+	p.SendQueryPrepared(function, values, nil, nil)
 	res := &pgconn.Result{Err: p.Sync()}
 	for range 2 {
 		if res.Err != nil {
@@ -292,8 +257,8 @@ func (c *conn) first(ctx context.Context, sql string, values [][]byte) *pgconn.R
 		var next any
 		switch next, res.Err = p.GetResults(); next := next.(type) {
 		case *pgconn.StatementDescription:
-			next.Name, next.SQL = name, sql
-			c.known[sql] = next // it stays prepared even if it fails
+			next.Name = function
+			c.known[function] = next // it stays prepared even if it fails
 		case *pgconn.ResultReader:
 			res = next.Read()
 		}

@@ -42,8 +42,8 @@ func TestPooled(t *testing.T) {
 					t.Fatalf("token %d after %d", g.Token(), last)
 				}
 			}
-			if is, _ := d.wire.listener.state(); (is != 0) != (what == "hears") {
-				t.Errorf("it listens: %v", is != 0)
+			if is, _ := d.wire.listener.state(); (is != nil) != (what == "hears") {
+				t.Errorf("it listens: %v", is != nil)
 			}
 			config, err := pgx.ParseConfig(b.URL())
 			if err != nil {

@@ -94,6 +94,5 @@ func (s *store) renewOnce(ctx context.Context, q renewing) (r driver.Renewal, er
 }
 
 func (s *store) renew(ctx context.Context, q renewing) (reply, error) {
-	rows, sent, err := s.boundRows(ctx, s.answerTime(q.ttl), "renew", q.Name, q.Lease, num(int64(kindOf(q.Shared, q.Slots))), num(q.ttl.Microseconds()))
-	return s.one(rows, sent, err)
+	return s.bound(ctx, s.answerTime(q.ttl), "renew", q.Name, q.Lease, num(int64(kindOf(q.Shared, q.Slots))), num(q.ttl.Microseconds()))
 }

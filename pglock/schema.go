@@ -36,8 +36,8 @@ func inSchema(sql, name string) string {
 // quote turns a name into an identifier.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// statement returns the call of a function of the schema with n arguments.
-func (s *store) statement(function string, n int) string {
+// statement returns the call of a function of a schema with n arguments.
+func statement(schema, function string, n int) string {
 	columns := "* FROM "
 	if function == "release" { // it has one column; this costs the server less
 		columns = ""
@@ -46,5 +46,5 @@ func (s *store) statement(function string, n int) string {
 	for i := range args {
 		args[i] = "$" + strconv.Itoa(i+1)
 	}
-	return "SELECT " + columns + quote(s.schema) + "." + function + "(" + strings.Join(args, ", ") + ")"
+	return "SELECT " + columns + quote(schema) + "." + function + "(" + strings.Join(args, ", ") + ")"
 }

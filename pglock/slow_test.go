@@ -54,7 +54,7 @@ func TestRenewalGoesOn(t *testing.T) {
 		s := &store{renewals: storekit.Batch[renewing, reply]{Most: 1, Alone: func(context.Context, renewing) (reply, error) {
 			code, sent := map[bool]string{false: "1", true: "0"}[lost.Load()], driver.Now()
 			time.Sleep(trip)
-			return reply{[][]byte{[]byte(code), nil, nil}, sent}, nil
+			return reply{row: [][]byte{[]byte(code), nil, nil}, sent: sent}, nil
 		}}}
 		began := driver.Now()
 		for i, c := range []struct {
@@ -101,7 +101,7 @@ func TestDeadConnections(t *testing.T) {
 	link := drivertest.NewLink(t, server(t).Addr)
 	d := open(t, urlOf(link.Addr()), wide)
 	pool := d.wire.pool
-	leases, idle := make([]driver.Ref, cap(pool.slots)), make([]*conn, cap(pool.slots))
+	leases, idle := make([]driver.Ref, cap(pool.idle)), make([]*conn, cap(pool.idle))
 	for i := range idle {
 		req := request(fmt.Sprint("dead connections ", i), ttl)
 		if _, err := d.wire.Ask(t.Context(), req); err != nil {
@@ -121,7 +121,7 @@ func TestDeadConnections(t *testing.T) {
 	link.Set(drivertest.Forgotten)
 	for i, l := range leases {
 		go d.wire.renew(t.Context(), renewing{l, ttl}) // each in a call of its own
-		if !eventually(patience, func() bool { return len(pool.slots) > i }) {
+		if !eventually(patience, func() bool { return len(pool.idle) < len(idle)-i }) {
 			t.Fatal("a renewal is not sent")
 		}
 	}
@@ -142,12 +142,13 @@ func TestConnectionIsHanded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for idle := pool.pop(t.Context()); idle != nil; idle = pool.pop(t.Context()) {
-		idle.end()
+	for len(pool.idle) > 0 {
+		(<-pool.idle).end()
+		<-pool.places
 	}
 	renewed := make(chan error, 1)
 	go func() { _, err := g.Renew(t.Context(), time.Minute); renewed <- err }()
-	if !eventually(patience, func() bool { return len(pool.dials) > 0 }) {
+	if !eventually(patience, func() bool { return len(pool.places) > 1 }) {
 		t.Fatal("the renewal does not connect")
 	}
 	pool.put(c, true)
@@ -156,29 +157,22 @@ func TestConnectionIsHanded(t *testing.T) {
 	}
 }
 
-// TestLateConnectionIsHanded: a connection whose request has given up goes to a request that waits for one, although others
-// have all the places. Otherwise no request gets one on a link on which each gives up before it is connected.
+// TestLateConnectionIsHanded: a connection whose request has given up goes to the next request. Otherwise no request
+// gets one on a link on which each gives up before it is connected.
 func TestLateConnectionIsHanded(t *testing.T) {
 	t.Parallel()
 	d := open(t, server(t).URL("pawl"), wide)
 	p := newPool(t.Context(), d.wire.pool.config, 1, patience, d.wire.replaced)
-	p.dials <- struct{}{} // of the request that has given up
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	got := make(chan *conn, 1)
-	go func() {
-		c, _ := p.get(ctx)
-		got <- c
-	}()
-	if !eventually(patience, func() bool { return len(p.slots) == 1 }) {
-		t.Fatal("the request does not come")
-	}
+	p.places <- struct{}{} // of the request that has given up
 	if err := p.connect(); err != nil {
 		t.Fatal(err)
 	}
-	c := <-got
-	if c == nil {
-		t.Fatal("the request does not have the connection")
+	p.before = func(ctx context.Context) (*pgconn.Config, error) { <-ctx.Done(); return nil, ctx.Err() } // no other comes
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := p.get(ctx)
+	if err != nil {
+		t.Fatalf("the request does not have the connection: %v", err)
 	}
 	c.end()
 }

@@ -5,6 +5,7 @@ package pglock
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -32,9 +33,7 @@ type store struct {
 
 	binding sync.Mutex     // bind runs once at a time
 	boundAt driver.Instant // when bind last sent its request; guarded by binding
-
-	mu  sync.Mutex // guards run
-	run run
+	run     atomic.Value   // the run to which the store is bound
 }
 
 var _ driver.Guarder = (*store)(nil)
@@ -56,7 +55,7 @@ func (s *store) Caps() driver.Caps {
 // Close implements driver.Store.
 func (s *store) Close() error {
 	s.cancel()
-	s.listener.reconnect()    // listen does not begin after this
+	s.listener.begin.Do(func() {})
 	s.pool.drop(driver.Now()) // closes the idle connections, and later those in use
 	s.work.Wait()
 	return nil
