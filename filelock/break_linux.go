@@ -61,7 +61,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 // askToGo asks the holder of a lease to release it, and waits. It reports whether the lease has ended. It returns
 // false without an error if the FIFO is closed and the lease is still held.
 func (s *store) askToGo(ctx context.Context, name, lease string, line []byte) (over bool, err error) {
-	w, err := openWatch(s.fifo(encode(name), lease))
+	w, err := openWatch(s.holder(encode(name), lease).path)
 	if err != nil {
 		return false, unavailable(err)
 	}
@@ -106,14 +106,18 @@ func (s *store) askToGo(ctx context.Context, name, lease string, line []byte) (o
 	}
 }
 
-// fifo returns the path of the FIFO that the holder of a lease reads.
-func (s *store) fifo(enc, lease string) string {
+// holder returns the holder with a lease. If it is known no more, only the path of the FIFO is set.
+func (s *store) holder(enc, lease string) shownMember {
 	for _, m := range s.members(enc) {
 		if m.Lease == lease {
-			return m.path
+			return m
 		}
 	}
-	return s.path(enc, fifoSuffix)
+	h := shownMember{path: s.path(enc, fifoSuffix)}
+	if st, err := s.read(enc); err == nil && st.rec.Lease == lease {
+		h.record = st.rec
+	}
+	return h
 }
 
 func isOver(err error) bool {
@@ -134,9 +138,8 @@ func (s *store) refused(ctx context.Context, name, lease string, err error) erro
 		err = ctx.Err()
 	}
 	path := s.path(encode(name), lockSuffix)
-	p, ok := s.process(encode(name), lease)
-	switch {
-	case !ok:
+	switch p := s.holder(encode(name), lease).Process; {
+	case p.PID == 0:
 		return err
 	case p.dead():
 		return fmt.Errorf("pid %d, which took the lease, has ended, but what it started goes on and has it: "+
@@ -149,17 +152,6 @@ func (s *store) refused(ctx context.Context, name, lease string, err error) erro
 	default:
 		return fmt.Errorf("pid %d has been asked but has not let go: wait, or end it with kill %d: %w", p.PID, p.PID, err)
 	}
-}
-
-// process returns the process that has acquired a lease.
-func (s *store) process(enc, lease string) (process, bool) {
-	for _, m := range s.members(enc) {
-		if m.Lease == lease {
-			return m.Process, true
-		}
-	}
-	st, err := s.read(enc)
-	return st.rec.Process, err == nil && st.rec.Lease == lease
 }
 
 // listen reads the FIFO until end closes it. At times it checks that the lock file is in its place. When somebody

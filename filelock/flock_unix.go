@@ -97,8 +97,8 @@ func (h *hold) announce(enc string) error {
 	for range 10 {
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 		if errors.Is(err, fs.ErrNotExist) {
-			if err := h.store.mkfifo(path); err != nil {
-				return &fs.PathError{Op: "mkfifo", Path: path, Err: err}
+			if err := h.store.install(path, func(tmp string) error { return mkfifo(tmp) }); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
 			}
 			continue
 		}
@@ -114,15 +114,11 @@ func (h *hold) announce(enc string) error {
 	return &fs.PathError{Op: "open", Path: path, Err: errors.New("somebody keeps deleting it")}
 }
 
-func (s *store) mkfifo(path string) error {
-	if !s.shared {
-		return mkfifo(path, 0o600)
+func mkfifo(path string) error {
+	if err := ignoringEINTR(func() error { return unix.Mkfifo(path, 0o600) }); err != nil {
+		return &fs.PathError{Op: "mkfifo", Path: path, Err: err}
 	}
-	return s.install(path, func(tmp string) error { return mkfifo(tmp, 0o666) })
-}
-
-func mkfifo(path string, mode uint32) error {
-	return ignoringEINTR(func() error { return unix.Mkfifo(path, mode) })
+	return nil
 }
 
 func isFIFO(f *os.File) bool {
@@ -130,24 +126,26 @@ func isFIFO(f *os.File) bool {
 	return err == nil && fi.Mode().Type() == fs.ModeNamedPipe
 }
 
+// openFIFO opens the FIFO at path for writing. It returns nil if the FIFO has no reader or does not exist.
+func openFIFO(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	switch {
+	case errors.Is(err, unix.ENXIO), errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !isFIFO(f):
+		f.Close()
+		return nil, nil
+	}
+	return f, nil
+}
+
 // present reports whether a process has the FIFO at path open for reading.
 func present(path string) (bool, error) {
-	var fd int
-	err := ignoringEINTR(func() (err error) {
-		fd, err = unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
-		return err
-	})
-	switch err {
-	case nil:
-	case unix.ENXIO, unix.ENOENT:
-		return false, nil
-	default:
-		return false, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	err = unix.Fstat(fd, &st)
-	return st.Mode&unix.S_IFMT == unix.S_IFIFO, err
+	f, err := openFIFO(path)
+	f.Close()
+	return f != nil, err
 }
 
 // present reports whether somebody holds a name.

@@ -16,13 +16,13 @@ import (
 // hold is a flock, and the files that its owner has open for the lease.
 type hold struct {
 	store *store
-	path  string // the path of the lock file
 	lock  *os.File
 	since driver.Instant
 
 	mu        sync.Mutex
+	slot      *os.File // one of n slots; else nil
 	fifo      *os.File // open while the lease is held; nil on Windows
-	member    *member  // for a shared lease or slot; else nil
+	hide      func()   // removes the name of the FIFO of a shared lease or slot; else nil
 	st        state
 	inherited bool // a child process may have the files, too
 	recall    bool // somebody has broken the lease, or the lock file is gone
@@ -82,19 +82,30 @@ func (s *store) Files(l driver.Ref) []*os.File {
 		h.inherited = true
 		h.note(note{Inherited: h.token()})
 	}
-	files := h.member.files([]*os.File{h.lock})
+	files := h.locks()
 	if h.fifo != nil {
 		files = append(files, h.fifo)
 	}
 	return files
 }
 
-// check returns nil if the lock file is in its place. If it is not, other processes make a new file and lock that.
-func (h *hold) check() error {
-	if h.ended || sameFile(h.lock, h.path) && h.member.sameFiles() {
-		return nil
+// locks returns the files whose flocks exclude others.
+func (h *hold) locks() []*os.File {
+	if h.slot == nil {
+		return []*os.File{h.lock}
 	}
-	return &driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("the lock file %s was deleted while it was in use", h.path)}
+	return []*os.File{h.lock, h.slot}
+}
+
+// check returns nil if the lock files are in their places. If one is not, other processes make a new file and lock
+// that.
+func (h *hold) check() error {
+	for _, f := range h.locks() {
+		if !h.ended && !sameFile(f) {
+			return &driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("the lock file %s was deleted while it was in use", f.Name())}
+		}
+	}
+	return nil
 }
 
 var clock = time.Now // a variable for the tests of tokens
@@ -112,7 +123,7 @@ func (h *hold) write(req *driver.Request) error {
 	now := clock().Round(0)
 	token, err := nextToken(h.st.last, now.UnixMicro())
 	if err != nil {
-		return fmt.Errorf("%s: %w", h.path, err)
+		return fmt.Errorf("%s: %w", h.lock.Name(), err)
 	}
 	rec := record{
 		Name: req.Name,
@@ -153,7 +164,7 @@ func (h *hold) erase(slot int) {
 // read reads the lock file into h.st.
 func (h *hold) read() (err error) {
 	if h.st, err = readState(h.lock); err != nil {
-		return fmt.Errorf("%s: %w", h.path, err)
+		return fmt.Errorf("%s: %w", h.lock.Name(), err)
 	}
 	return nil
 }
@@ -184,7 +195,7 @@ func (h *hold) end() error {
 
 // note writes a note. It saves the next holder a wait for the disk.
 func (h *hold) note(n note) {
-	if slot, ok := encodeSlot(n); ok && h.member == nil {
+	if slot, ok := encodeSlot(n); ok && h.hide == nil {
 		h.lock.WriteAt(slot, noteSlot*slotSize)
 	}
 }
@@ -192,12 +203,15 @@ func (h *hold) note(n note) {
 // close closes the files. It unlocks explicitly, because another goroutine may be between fork and exec, with
 // copies of the files that would keep the flock.
 func (h *hold) close() {
-	if !h.inherited {
-		h.member.free()
-		unflock(h.lock)
+	for _, f := range h.locks() {
+		if !h.inherited {
+			unflock(f)
+		}
+		f.Close()
 	}
-	h.lock.Close()
-	h.member.leave(h.inherited)
+	if h.hide != nil && !h.inherited {
+		h.hide()
+	}
 	if h.fifo != nil {
 		h.fifo.Close()
 	}

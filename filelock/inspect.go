@@ -20,7 +20,9 @@ import (
 
 // Inspect implements driver.Store. It never takes the flock, not even for a moment, so no other request fails
 // because of it.
-func (s *store) Inspect(_ context.Context, name string) (*driver.Info, error) { return s.look(name) }
+func (s *store) Inspect(_ context.Context, name string) (*driver.Info, error) {
+	return s.look(name, nil)
+}
 
 // maxUnread limits how many unreadable lock files List names. In a shared directory anybody can make a million.
 const maxUnread = 20
@@ -98,7 +100,7 @@ func (s *store) lookFile(enc, prefix string, taken map[string]int) (*driver.Info
 	if !strings.HasPrefix(name, prefix) {
 		return nil, nil
 	}
-	info, err := s.lookAt(name, taken)
+	info, err := s.look(name, taken)
 	if err != nil || len(info.Holders)+len(info.Waiters) == 0 {
 		return nil, err
 	}
@@ -121,12 +123,9 @@ func (r record) held() driver.Held {
 	return h
 }
 
-// look returns the state of a name.
-func (s *store) look(name string) (*driver.Info, error) { return s.lookAt(name, nil) }
-
-// lookAt returns the state of a name. If there is a record but the FIFO is not open, the holder has crashed. taken
-// contains the flocks as they were a moment ago; if it is nil, lookAt reads them.
-func (s *store) lookAt(name string, taken map[string]int) (*driver.Info, error) {
+// look returns the state of a name. If there is a record but the FIFO is not open, the holder has crashed. taken
+// contains the flocks as they were a moment ago; if it is nil, look reads them.
+func (s *store) look(name string, taken map[string]int) (*driver.Info, error) {
 	enc := encode(name)
 	info := &driver.Info{Name: name, Holders: []driver.Held{}, Waiters: s.waiters(enc)}
 	here, err := s.present(enc)
@@ -189,7 +188,7 @@ func (s *store) read(enc string) (state, error) {
 // holding returns the holder of name whose lease has the given id. If there is none, the error is a *HeldError, or
 // ErrReleased if nobody holds the name.
 func (s *store) holding(name, lease string) (*driver.Held, error) {
-	info, err := s.look(name)
+	info, err := s.look(name, nil)
 	switch {
 	case err != nil:
 		return nil, err

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // left lists what is in the directories of those who hold names that begin with
@@ -39,14 +37,11 @@ func (s *store) crash() {
 				defer l.mu.Unlock()
 				l.lock.Close()
 				l.fifo.Close()
-				if m := l.member; m != nil && m.slot != nil {
-					m.slot.Close()
-				}
+				l.slot.Close()
 			}
 		case *place:
 			if l.store == s {
-				unix.Close(l.fd)
-				l.fd = -1
+				l.fifo.Close()
 			}
 		}
 		return true

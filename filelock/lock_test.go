@@ -32,7 +32,7 @@ func TestDeletedBeforeLock(t *testing.T) {
 	}
 	defer func() { tryFlock = flock }()
 	g := acquire(t, s, "deploy")
-	if opened != 3 || !sameFile(s.hold(g).lock, path) {
+	if opened != 3 || !sameFile(s.hold(g).lock) {
 		t.Errorf("after %d attempts the lock is on a file that is gone", opened)
 	}
 	mustBusy(t, s, "deploy")

@@ -10,31 +10,20 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// member is one of several holders of a name. It has a FIFO in NAME.held, named after its token. The FIFO does for
-// the member what NAME.fifo does for an exclusive holder: a watcher sees the holder go, and a message in it asks
+// Each of several holders of a name is a member. It has a FIFO in NAME.held, named after its token. The FIFO does
+// for the member what NAME.fifo does for an exclusive holder: a watcher sees the holder go, and a message in it asks
 // the holder to release. Exclusion does not depend on it.
-type member struct {
-	place
-	slot *os.File // the flock of its slot; nil if it is shared
-}
 
 // memberDir returns the directory with the members' FIFOs.
 func (s *store) memberDir(enc string) queue { return queue{s, s.path(enc, heldSuffix)} }
 
 // showMember makes the FIFO that shows a member to others.
 func (h *hold) showMember(enc string) error {
-	m := h.member
-	m.place = place{
-		queue:  h.store.memberDir(enc),
-		ticket: newTicket(uint64(h.st.rec.Token)),
-		who:    memberText(h.st.rec),
-		fd:     -1,
-	}
-	if err := m.publish(); err != nil {
+	p := &place{queue: h.store.memberDir(enc), ticket: newTicket(uint64(h.st.rec.Token)), who: memberText(h.st.rec)}
+	if err := p.publish(); err != nil {
 		return err
 	}
-	h.fifo = os.NewFile(uintptr(m.fd), m.queue.path(m.ticket))
-	m.fd = -1
+	h.fifo, h.hide = p.fifo, func() { p.remove(p.ticket) }
 	return nil
 }
 
@@ -49,45 +38,11 @@ func memberText(r record) string {
 	return string(text)
 }
 
-// free unlocks the slot.
-func (m *member) free() {
-	if m != nil && m.slot != nil {
-		unflock(m.slot)
-	}
-}
-
-// leave closes the slot's file and removes the FIFO's name. If a child has inherited the files, the FIFO stays
-// for the child.
-func (m *member) leave(inherited bool) {
-	if m == nil {
-		return
-	}
-	if m.slot != nil {
-		m.slot.Close()
-	}
-	if !inherited && m.dir != "" {
-		m.remove(m.ticket)
-	}
-}
-
-// files appends the slot's file, which a child needs to inherit the slot.
-func (m *member) files(files []*os.File) []*os.File {
-	if m == nil || m.slot == nil {
-		return files
-	}
-	return append(files, m.slot)
-}
-
-// sameFiles reports whether the slot's file is still in its place.
-func (m *member) sameFiles() bool {
-	return m == nil || m.slot == nil || sameFile(m.slot, m.slot.Name())
-}
-
-// shownMember is a member as other participants see it.
+// shownMember is a holder as other participants see it.
 type shownMember struct {
 	record
 	known bool   // the record was read; a member that is leaving has none
-	path  string // the path of the member's FIFO
+	path  string // the path of the FIFO
 }
 
 // members returns the live members in the order of their tokens.

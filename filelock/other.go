@@ -38,25 +38,17 @@ func (s *store) Break(_ context.Context, name, lease string, _ *driver.Holder, _
 		h.Holder, errors.ErrUnsupported)
 }
 
-func (s *store) attemptTogether(context.Context, *driver.Request, bool) (*hold, error) {
-	return nil, errors.ErrUnsupported
-}
+func (s *store) gate(context.Context, string) (func(), error) { return nil, errors.ErrUnsupported }
+
+func (h *hold) enter(string, *driver.Request, bool) error { return errors.ErrUnsupported }
+
+func flockShared(*os.File) (bool, error) { return false, errors.ErrUnsupported }
 
 func (h *hold) listen() {}
 
 func (s *store) lined(string) bool { return false }
 
 func (s *store) waiters(string) []driver.Waiter { return nil }
-
-type member struct{}
-
-func (m *member) free() {}
-
-func (m *member) leave(bool) {}
-
-func (m *member) files(files []*os.File) []*os.File { return files }
-
-func (m *member) sameFiles() bool { return true }
 
 type shownMember struct{ record }
 

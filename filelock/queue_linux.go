@@ -132,13 +132,13 @@ type place struct {
 	queue
 	ticket
 	who     string   // describes the waiter to others
-	fd      int      // the ticket's FIFO, open for reading
+	fifo    *os.File // the ticket's, open for reading
 	watched []*watch // when one of them ends, the waiter looks
 }
 
 // join puts a new ticket at the end of the queue.
 func (s *store) join(req *driver.Request) (*place, error) {
-	p := &place{queue: s.queue(encode(req.Name)), who: waiterText(req), fd: -1}
+	p := &place{queue: s.queue(encode(req.Name)), who: waiterText(req)}
 	tickets, err := p.list()
 	if err != nil {
 		return nil, err
@@ -187,30 +187,22 @@ func (p *place) mkdir() error {
 }
 
 func (p *place) link() error {
-	tmp := tempName(p.queue.path(p.ticket))
-	if err := mkfifo(tmp, 0o600); err != nil {
-		return &fs.PathError{Op: "mkfifo", Path: tmp, Err: err}
-	}
-	defer unix.Unlink(tmp)
-	if p.store.shared {
-		if err := os.Chmod(tmp, 0o666); err != nil {
-			return err
+	var fifo *os.File
+	path := p.queue.path(p.ticket)
+	err := p.store.install(path, func(tmp string) error {
+		err := mkfifo(tmp)
+		if err == nil {
+			fifo, err = os.OpenFile(tmp, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 		}
-	}
-	fd, err := unix.Open(tmp, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+		return err
+	})
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: tmp, Err: err}
-	}
-	if err := os.Link(tmp, p.queue.path(p.ticket)); err != nil {
-		unix.Close(fd)
+		fifo.Close()
 		return err
 	}
-	if p.fd >= 0 {
-		unix.Close(p.fd)
-	}
-	p.fd = fd
-	// An error does no harm: the link only describes the waiter.
-	_ = os.Symlink(p.who, p.queue.path(p.ticket)+whoSuffix)
+	p.fifo.Close() // of the ticket that was removed
+	p.fifo = fifo
+	_ = os.Symlink(p.who, path+whoSuffix) // an error does no harm: the link only describes the waiter
 	return nil
 }
 
@@ -249,6 +241,6 @@ func (p *place) ahead() (*watch, error) {
 func (p *place) end() error {
 	closeAll(p.watched)
 	p.remove(p.ticket)
-	unix.Close(p.fd)
+	p.fifo.Close()
 	return nil
 }

@@ -91,7 +91,7 @@ func (s *store) try(ctx context.Context, req *driver.Request) (*hold, error) {
 
 // refuse answers a request for a name that is not free.
 func (s *store) refuse(req *driver.Request) (driver.Answer, error) {
-	info, err := s.look(req.Name)
+	info, err := s.look(req.Name, nil)
 	if err != nil {
 		return driver.Answer{Rank: 1}, nil // the answer is that the name is held; the holders are optional
 	}
@@ -110,26 +110,42 @@ func failed(err error) error { return &driver.Failure{Err: err, Lasting: true} }
 // look at the queue before they lock, so that they do not get in the head's way, and once more afterwards, because
 // a waiter may have joined in between.
 func (s *store) attempt(ctx context.Context, req *driver.Request, head bool) (*hold, error) {
-	if req.Shared || req.Slots > 0 {
-		return s.attemptTogether(ctx, req, head)
-	}
-	since := driver.Now()
 	enc := encode(req.Name)
 	if !head && s.lined(enc) {
 		return nil, errBusy
 	}
+	together := req.Shared || req.Slots > 0
+	if together {
+		leave, err := s.gate(ctx, enc)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
+	since := driver.Now()
 	f, err := s.lock(s.path(enc, lockSuffix), tryFlock)
+	alone := err == nil
+	if together && err == errBusy {
+		f, err = s.lock(s.path(enc, lockSuffix), flockShared)
+	}
 	if err != nil {
 		return nil, err
 	}
-	h := &hold{store: s, path: f.Name(), lock: f, since: since}
-	if !head && s.lined(enc) {
-		h.close()
-		return nil, errBusy
+	h := &hold{store: s, lock: f, since: since}
+	switch {
+	case !head && s.lined(enc):
+		err = errBusy
+	case together:
+		err = h.enter(enc, req, alone)
+	default:
+		err = h.begin(enc, req)
 	}
-	if err := h.begin(enc, req); err != nil {
+	if err != nil {
 		h.close()
-		return nil, unavailable(err)
+		if _, slots := errors.AsType[*driver.SlotsError](err); err != errBusy && !slots {
+			err = unavailable(err)
+		}
+		return nil, err
 	}
 	return h.known(), nil
 }
@@ -156,7 +172,7 @@ func (s *store) lock(path string, take func(*os.File) (bool, error)) (*os.File, 
 			return nil, unavailable(err)
 		}
 		ok, err := take(f)
-		if ok && sameFile(f, path) {
+		if ok && sameFile(f) {
 			return f, nil
 		}
 		f.Close()
@@ -184,35 +200,34 @@ func (s *store) open(path string) (*os.File, error) {
 		return f, err
 	}
 	err = s.install(path, func(tmp string) error { return os.WriteFile(tmp, nil, 0o666) })
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return s.openFile(path, os.O_RDWR, 0)
 }
 
-// install makes a file under a temporary name and links it to path when it is complete. The file has the mode that
-// all users need, whatever the umask is. A file that exists at path stays.
+// install makes a file under a temporary name and links it to path when it is complete. In a shared directory the
+// file has the mode that all users need, whatever the umask is. If path exists, install returns fs.ErrExist.
 func (s *store) install(path string, create func(tmp string) error) error {
 	tmp := tempName(path)
 	defer os.Remove(tmp)
 	if err := create(tmp); err != nil {
 		return err
 	}
-	if err := os.Chmod(tmp, 0o666); err != nil {
-		return err
+	if s.shared {
+		if err := os.Chmod(tmp, 0o666); err != nil {
+			return err
+		}
 	}
-	if err := os.Link(tmp, path); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return os.Link(tmp, path)
 }
 
-// sameFile reports whether path still leads to f.
-func sameFile(f *os.File, path string) bool {
+// sameFile reports whether the path of f still leads to f.
+func sameFile(f *os.File) bool {
 	here, err := f.Stat()
 	if err != nil {
 		return false
 	}
-	there, err := os.Lstat(path)
+	there, err := os.Lstat(f.Name())
 	return err == nil && os.SameFile(here, there)
 }

@@ -51,42 +51,6 @@ func (s *store) gate(ctx context.Context, enc string) (leave func(), err error) 
 	}
 }
 
-// attemptTogether does what attempt does, for a shared lease or a slot.
-func (s *store) attemptTogether(ctx context.Context, req *driver.Request, head bool) (*hold, error) {
-	enc := encode(req.Name)
-	if !head && s.lined(enc) {
-		return nil, errBusy
-	}
-	leave, err := s.gate(ctx, enc)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	since := driver.Now()
-	path := s.path(enc, lockSuffix)
-	f, err := s.lock(path, tryFlock)
-	alone := err == nil
-	if err == errBusy {
-		f, err = s.lock(path, flockShared)
-	}
-	if err != nil {
-		return nil, err
-	}
-	h := &hold{store: s, path: path, lock: f, since: since}
-	if !head && s.lined(enc) {
-		h.close()
-		return nil, errBusy
-	}
-	if err := h.enter(enc, req, alone); err != nil {
-		h.close()
-		if _, other := errors.AsType[*driver.SlotsError](err); err != errBusy && !other {
-			err = unavailable(err)
-		}
-		return nil, err
-	}
-	return h.known(), nil
-}
-
 // enter makes the owner of the flock one of the holders. alone says that the flock is exclusive.
 func (h *hold) enter(enc string, req *driver.Request, alone bool) (err error) {
 	if err := h.read(); err != nil {
@@ -97,9 +61,8 @@ func (h *hold) enter(enc string, req *driver.Request, alone bool) (err error) {
 			return err
 		}
 	}
-	h.member = &member{}
 	if req.Slots > 0 {
-		if h.member.slot, err = h.store.takeSlot(enc, req.Slots); err != nil {
+		if h.slot, err = h.store.takeSlot(enc, req.Slots); err != nil {
 			return err
 		}
 	}

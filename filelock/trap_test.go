@@ -21,7 +21,7 @@ import (
 
 // traps are what another user of a shared directory can put in the place of a lock file.
 var traps = map[string]func(t *testing.T, path string) error{
-	"FIFO":      func(_ *testing.T, path string) error { return mkfifo(path, 0o666) },
+	"FIFO":      func(_ *testing.T, path string) error { return mkfifo(path) },
 	"directory": func(_ *testing.T, path string) error { return os.Mkdir(path, 0o777) },
 	"link":      func(_ *testing.T, path string) error { return os.Symlink("/etc/passwd", path) },
 	"socket": func(t *testing.T, path string) error {
@@ -112,7 +112,7 @@ func TestManyTraps(t *testing.T) {
 	g := acquire(t, s, "deploy")
 	defer release(t, g)
 	for i := range 3 * maxUnread {
-		if err := mkfifo(s.path(fmt.Sprint("trap", i), lockSuffix), 0o666); err != nil {
+		if err := mkfifo(s.path(fmt.Sprint("trap", i), lockSuffix)); err != nil {
 			t.Fatal(err)
 		}
 	}

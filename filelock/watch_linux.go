@@ -3,8 +3,6 @@
 package filelock
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -19,15 +17,9 @@ type watch struct {
 
 // openWatch returns a watch on the FIFO at path, or nil if the FIFO has no reader or does not exist.
 func openWatch(path string) (*watch, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
-	switch {
-	case errors.Is(err, unix.ENXIO), errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
+	f, err := openFIFO(path)
+	if f == nil {
 		return nil, err
-	case !isFIFO(f):
-		f.Close()
-		return nil, nil
 	}
 	return &watch{f: f}, nil
 }
