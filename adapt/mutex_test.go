@@ -3,7 +3,6 @@
 package adapt_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -11,40 +10,6 @@ import (
 	"github.com/pawl-go/pawl/adapt"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
-
-func TestMutexExcludes(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		var inside, most, done int
-		var mu sync.Mutex
-		count := func(by int) {
-			mu.Lock()
-			defer mu.Unlock()
-			inside += by
-			most = max(most, inside)
-			done += max(by, 0)
-		}
-		var all sync.WaitGroup
-		for _, locks := range []*pawl.Client{w.locks, w.other} {
-			m := &adapt.Mutex{Locks: locks, Name: "a"}
-			for range 10 {
-				all.Go(func() {
-					for range 10 {
-						m.Lock()
-						count(1)
-						time.Sleep(time.Millisecond)
-						count(-1)
-						m.Unlock()
-					}
-				})
-			}
-		}
-		all.Wait()
-		if most != 1 || done != 200 {
-			t.Errorf("up to %d at a time, %d in all, want 1 and 200", most, done)
-		}
-		w.wantFree(t, "a")
-	})
-}
 
 func TestMutexLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {

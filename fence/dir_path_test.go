@@ -52,4 +52,11 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if err := openTestDir(t, dir).Do(t.Context(), "x", 33, nil); !errors.Is(err, ErrStale) {
 		t.Errorf("a smaller token: %v", err)
 	}
+	lock := mustGlob(t, dir+"/*.lock")[0]
+	if err := errors.Join(os.Remove(lock), os.Symlink(theirs, lock)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Do(t.Context(), "x", 34, nil); err == nil {
+		t.Error("the lock of another file is taken")
+	}
 }

@@ -274,24 +274,6 @@ func mustGlob(t *testing.T, pattern string) []string {
 	return names
 }
 
-func TestTryLock(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.lock")
-	held, err := tryLock(path)
-	if err != nil || held == nil {
-		t.Fatal(held, err)
-	}
-	defer held.Close()
-	if f, err := tryLock(path); f != nil || err != nil {
-		t.Errorf("a lock that is held: %v, %v", f, err)
-	}
-	if err := os.Symlink("elsewhere", path+"2"); err != nil {
-		t.Fatal(err)
-	}
-	if f, err := tryLock(path + "2"); err == nil {
-		t.Errorf("a symbolic link is followed: %v", f.Name())
-	}
-}
-
 func TestOpenDirRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -276,24 +276,3 @@ func TestFromResponse(t *testing.T) {
 		t.Errorf("garbled: %v", err)
 	}
 }
-
-func FuzzHeader(f *testing.F) {
-	for _, s := range []string{"33", "", "-1", "33,34", "33\n34", "٣"} {
-		f.Add(s, "", false)
-		f.Add(s, "34", true)
-	}
-	f.Fuzz(func(t *testing.T, a, b string, two bool) {
-		h := http.Header{TokenHeader: {a}}
-		if two {
-			h.Add(TokenHeader, b)
-		}
-		token, err := FromHeader(h)
-		var terr *TokenError
-		switch {
-		case err == nil && (two || Check("x", token) != nil || fmt.Sprint(token) != a):
-			t.Errorf("%q is %d", h, token)
-		case err != nil && (!errors.As(err, &terr) || terr.Status != 400 || token != 0):
-			t.Errorf("%q: %d, %v", h, token, err)
-		}
-	})
-}

@@ -5,13 +5,10 @@
 package pglock
 
 import (
-	"context"
 	"errors"
 	"net/url"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
@@ -44,26 +41,6 @@ func TestPooled(t *testing.T) {
 			}
 			if is, _ := d.wire.listener.state(); (is != nil) != (what == "hears") {
 				t.Errorf("it listens: %v", is != nil)
-			}
-			config, err := pgx.ParseConfig(b.URL())
-			if err != nil {
-				t.Fatal(err)
-			}
-			config.DefaultQueryExecMode = pgx.QueryExecModeExec // as PgBouncer wants it
-			c, err := pgx.ConnectConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close(context.Background())
-			tx, err := c.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := g.Guard(t.Context(), tx, nil); err != nil {
-				t.Errorf("Guard = %v", err)
-			}
-			if err := tx.Commit(t.Context()); err != nil {
-				t.Error(err)
 			}
 			if err := g.Release(t.Context()); err != nil {
 				t.Error(err)

@@ -82,6 +82,7 @@ func TestTLS(t *testing.T) {
 		"postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full&sslrootcert=/no/such/file":                                "no such file",
 		"postgres://secret:wrong@" + p.Addr + "/postgres?sslmode=verify-full&sslrootcert=" + cert:                                   "check the user and the password",
 		"postgres://secret@" + p.Addr + "/postgres?sslmode=verify-full&sslrootcert=" + cert + "&password_file=" + filepath.Dir(key): "password_file",
+		"postgres://secret@" + p.Addr + "/postgres":                                                                                 "password authentication failed for user \"secret\" (SQLSTATE 28P01): no password was given: put it into the URL, as postgres://USER:PASSWORD@HOST/DATABASE, into a file named by ?password_file=, or into PAWL_POSTGRES_PASSWORD",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		d, err := NewStore(ctx, url, wide)

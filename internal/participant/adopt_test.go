@@ -61,6 +61,11 @@ func TestAdoptedInQuarantine(t *testing.T) {
 	if _, err := g.Renew(t.Context(), time.Minute); !errors.As(err, &closed) || s.renews > 0 {
 		t.Errorf("Renew while the store is closed = %v, after %d requests; want a ClosedError, and none", err, s.renews)
 	}
+	for _, id := range []string{"l", "forgotten"} {
+		if g, err := Adopt(t.Context(), s, "a", id); g != nil || !errors.As(err, &closed) {
+			t.Errorf("Adopt of %s while the store is closed = %v, %v; want a ClosedError", id, g, err)
+		}
+	}
 	s.closed = 0
 	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Renew = %v; want ErrLost", err)

@@ -4,7 +4,6 @@ package adapttest
 
 import (
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -131,17 +130,4 @@ func receive[T any](t *testing.T, c <-chan T) T {
 		t.Fatal("nothing happens")
 		panic("unreachable")
 	}
-}
-
-// counter counts what is inside at a time.
-type counter struct {
-	mu           sync.Mutex
-	inside, most int
-}
-
-func (c *counter) add(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.inside += n
-	c.most = max(c.most, c.inside)
 }
