@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -17,7 +18,8 @@ func TestReadmeClone(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	_, part, ok := strings.Cut(string(text), "## From a clone\n")
 	sh := blocksOf(part, "sh")
-	if !ok || len(sh) != 2 || !strings.Contains(part, "`make test`") {
+	get := regexp.MustCompile(`(?m)^go get (\S+)`).FindStringSubmatch(string(text))
+	if !ok || len(sh) != 2 || !strings.Contains(part, "`make test`") || get == nil || !strings.Contains(sh[1], get[1]+"=CLONE") {
 		t.Fatalf("README.md ends with %q (%v)", part, err)
 	}
 	var stderr strings.Builder

@@ -72,9 +72,6 @@ type step struct {
 
 func (t *tree) steps() (steps []step) {
 	add := func(name string, do func(*folder) error) { steps = append(steps, step{name, do}) }
-	if hasReadme(t) {
-		add("README's program", t.readme)
-	}
 	var libraries []module
 	for _, m := range t.modules {
 		if slices.ContainsFunc(m.packages, pack.importable) {

@@ -5,7 +5,6 @@
 //	go run ./internal/release check            publish to a folder, and use it as a stranger would
 //	go run ./internal/release make v0.1.0      commit and tag; nothing is pushed
 //	go run ./internal/release notes v0.1.0     print the section of CHANGELOG.md about a version
-//	go run ./internal/release sbom BINARY FILE list the modules in a binary, as CycloneDX
 package main
 
 import (
@@ -13,7 +12,7 @@ import (
 	"os"
 )
 
-const usage = "usage: release check | make VERSION | notes VERSION | sbom BINARY FILE"
+const usage = "usage: release check | make VERSION | notes VERSION"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -32,8 +31,6 @@ func run(args []string) error {
 		return check(root, os.Stdout)
 	case len(args) == 2 && args[0] == "make":
 		return release(root, args[1])
-	case len(args) == 3 && args[0] == "sbom":
-		return writeSBOM(args[1], args[2])
 	case len(args) == 2 && args[0] == "notes":
 		text, err := os.ReadFile(root + "/CHANGELOG.md")
 		if err != nil {

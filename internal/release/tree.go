@@ -3,9 +3,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -42,10 +40,8 @@ func (p pack) importable() bool {
 // load reads the tree below root: the files in git, and new files that git does not ignore.
 func load(root string) (*tree, error) {
 	t := &tree{root: root}
-	var work struct{ Use []struct{ DiskPath string } }
-	if text, err := output(root, "go", "work", "edit", "-json"); err != nil {
-		return nil, err
-	} else if err := json.Unmarshal([]byte(text), &work); err != nil {
+	ours, err := output(root, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}")
+	if err != nil {
 		return nil, err
 	}
 	listed, err := output(root, "git", "ls-files", "--cached", "--others", "--exclude-standard")
@@ -53,28 +49,25 @@ func load(root string) (*tree, error) {
 		return nil, err
 	}
 	var dirs []string
-	for _, use := range work.Use {
-		dirs = append(dirs, path.Clean(use.DiskPath))
+	for line := range strings.Lines(ours) {
+		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if dir, err = filepath.Rel(root, dir); err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, filepath.ToSlash(dir))
+		t.modules = append(t.modules, module{path: path, dir: dirs[len(dirs)-1]})
 	}
 	files := split(strings.Split(listed, "\n"), dirs)
-	for _, dir := range dirs {
-		if slices.Contains(unpublished, dir) {
-			continue
-		}
-		m := module{dir: dir, files: files[dir]}
-		text, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
-		if err != nil {
+	t.modules = slices.DeleteFunc(t.modules, func(m module) bool { return slices.Contains(unpublished, m.dir) })
+	for i := range t.modules {
+		m := &t.modules[i]
+		m.files = files[m.dir]
+		if m.packages, err = packages(root, m.dir); err != nil {
 			return nil, err
 		}
-		line, _, _ := strings.Cut(string(text), "\n")
-		m.path = strings.TrimPrefix(line, "module ")
-		if m.packages, err = packages(root, dir); err != nil {
-			return nil, err
-		}
-		if dir == "." {
+		if m.dir == "." {
 			t.path = m.path
 		}
-		t.modules = append(t.modules, m)
 	}
 	if t.path == "" {
 		return nil, fmt.Errorf("%s/go.work does not use ./", root)
@@ -131,9 +124,4 @@ func output(dir, name string, args ...string) (string, error) {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, stderr.String())
 	}
 	return strings.TrimSuffix(string(out), "\n"), nil
-}
-
-func exists(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
 }
