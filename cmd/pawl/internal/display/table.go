@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // Table is a table: lines of cells. The first line is the head.
@@ -48,10 +50,12 @@ func (t Table) widths() []int {
 
 // Columns returns how many columns w has, or 0 if w is not a terminal.
 func Columns(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		return columns(f)
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
 	}
-	return 0
+	columns, _, _ := term.GetSize(int(f.Fd())) // 0 with an error
+	return columns
 }
 
 // fit shortens the cells in columns until no line is longer than width, or until each column has CellLeast

@@ -10,15 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// columns returns how many columns the terminal f has, or 0 if f is not a terminal.
-func columns(f *os.File) int {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0
-	}
-	return int(size.Col)
-}
-
 // ClosedOutput reports whether f, an output of this process, was closed when the process began. Go
 // then opens the null device in its place, for reading and writing. A shell that redirects output
 // to the null device opens it for writing only.

@@ -2,20 +2,7 @@
 
 package display
 
-import (
-	"os"
-
-	"golang.org/x/sys/windows"
-)
-
-// columns returns how many columns the terminal f has, or 0 if f is not a terminal.
-func columns(f *os.File) int {
-	var info windows.ConsoleScreenBufferInfo
-	if windows.GetConsoleScreenBufferInfo(windows.Handle(f.Fd()), &info) != nil {
-		return 0
-	}
-	return int(info.Window.Right-info.Window.Left) + 1
-}
+import "os"
 
 // ClosedOutput returns false: Windows does not tell. A write will fail.
 func ClosedOutput(*os.File) bool { return false }

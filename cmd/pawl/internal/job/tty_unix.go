@@ -6,6 +6,7 @@ package job
 
 import (
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // terminal is the controlling terminal. The methods of a nil terminal do nothing.
@@ -19,7 +20,7 @@ type terminal struct {
 	fd     int
 	own    int  // our process group
 	wanted bool // the command is to have the terminal whenever we have it
-	modes  *unix.Termios
+	modes  *term.State
 }
 
 func openTerminal() *terminal {
@@ -29,7 +30,7 @@ func openTerminal() *terminal {
 	}
 	t := &terminal{fd: fd, own: unix.Getpgrp(), wanted: isTerminal(0) && isTerminal(1)}
 	if t.mine() {
-		t.modes, _ = unix.IoctlGetTermios(fd, getModes)
+		t.modes, _ = term.GetState(fd)
 	}
 	return t
 }
@@ -76,7 +77,7 @@ func (t *terminal) takeBack(group int) bool {
 // foreground.
 func (t *terminal) restore() {
 	if t.mine() && t.modes != nil {
-		_ = unix.IoctlSetTermios(t.fd, setModes, t.modes)
+		_ = term.Restore(t.fd, t.modes)
 	}
 }
 
