@@ -42,19 +42,18 @@ func (t *targets) terminate() {
 	t.wake()
 }
 
-// kill sends KILL to all processes of the job until none is left, for at most d, and
-// reports whether none is left. It repeats because processes may fork while it
+// kill sends KILL to each process of a job until none is left, for at most lastWait, and
+// reports whether none is left. It repeats because processes may fork while each
 // lists them.
-func (t *targets) kill(d time.Duration, none func() bool) bool {
-	for end := time.Now().Add(d); ; {
-		t.each(syscall.SIGKILL)
+func kill(each func(syscall.Signal), none func() bool) bool {
+	for end := time.Now().Add(lastWait); ; time.Sleep(pollInterval / 4) {
+		each(syscall.SIGKILL)
 		if none() {
 			return true
 		}
 		if time.Now().After(end) {
 			return false
 		}
-		time.Sleep(pollInterval / 4)
 	}
 }
 
@@ -100,61 +99,37 @@ func (j *Job) SignalAll(sig syscall.Signal) { j.targets().each(sig) }
 func (j *Job) Left() map[int]string { return j.targets().names() }
 
 // End ends the command and every process that came from it. It sends TERM now. It
-// sends KILL at the time kill, or when INT, TERM or QUIT arrives on hurry. It reports
+// sends KILL at the time at, or when INT, TERM or QUIT arrives on hurry. It reports
 // whether no process is left.
-func (j *Job) End(kill time.Time, hurry <-chan os.Signal) bool {
+func (j *Job) End(at time.Time, hurry <-chan os.Signal) bool {
 	j.forced = true
 	j.mu.Lock()
 	j.guard.say("stopping")
 	j.mu.Unlock()
 	j.targets().terminate()
-	timer := time.NewTimer(time.Until(kill))
-	defer timer.Stop()
-	for {
-		select {
-		case <-j.empty:
-			return true
-		case sig := <-hurry:
-			if isEnding(sig) {
-				return j.kill()
-			}
-		case <-timer.C:
-			return j.kill()
-		}
-	}
+	// KILL does not rely on the guard, which may be killed meanwhile.
+	return j.await(time.After(time.Until(at)), hurry) || kill(j.SignalAll, j.isEmpty)
 }
 
 // Gone waits until the processes that survived End have ended. It returns false when
 // INT, TERM or QUIT arrives on hurry.
-func (j *Job) Gone(hurry <-chan os.Signal) bool {
+func (j *Job) Gone(hurry <-chan os.Signal) bool { return j.await(nil, hurry) }
+
+// await waits until no process of the job is left. It returns false when over receives, or when INT, TERM or
+// QUIT arrives on hurry.
+func (j *Job) await(over <-chan time.Time, hurry <-chan os.Signal) bool {
 	for {
 		select {
 		case <-j.empty:
 			return true
+		case <-over:
+			return false
 		case sig := <-hurry:
-			if isEnding(sig) {
+			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
 				return false
 			}
 		}
 	}
 }
 
-func isEnding(sig os.Signal) bool {
-	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
-}
-
-// kill sends KILL until no process is left, for at most lastWait. It does not rely on
-// the guard, which may be killed meanwhile.
-func (j *Job) kill() bool {
-	for end := time.Now().Add(lastWait); ; {
-		j.targets().each(syscall.SIGKILL)
-		select {
-		case <-j.empty:
-			return true
-		case <-time.After(pollInterval / 4):
-		}
-		if time.Now().After(end) {
-			return false
-		}
-	}
-}
+func (j *Job) isEmpty() bool { return isDone(j.empty) }

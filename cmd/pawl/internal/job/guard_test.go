@@ -198,7 +198,7 @@ func TestNumberOfAnotherGroup(t *testing.T) {
 	j := &Job{guard: &guard{}, adopted: true, pid: other.Process.Pid, others: []process{p},
 		ended: make(chan struct{}), started: make(chan struct{})}
 	j.hear("exited 0")
-	if !j.targets().kill(lastWait, func() bool { return ended(left) }) {
+	if !kill(j.SignalAll, func() bool { return ended(left) }) {
 		t.Error("what the command has left is alive")
 	}
 	j.Signal(syscall.SIGKILL)

@@ -116,13 +116,8 @@ func (j *Job) wait() {
 // would end the command if this process were killed, and nobody learns how the command ends.
 // The guard may have started the command without telling us.
 func (j *Job) guardLost() {
-	if j.isClosed() {
+	if j.isClosed() || j.isEmpty() {
 		return
-	}
-	select {
-	case <-j.empty:
-		return
-	default:
 	}
 	j.mu.Lock()
 	j.adopted = true
@@ -132,14 +127,12 @@ func (j *Job) guardLost() {
 	}
 	j.targets().terminate()
 	grace := j.spec.Grace
-	select {
-	case <-j.started:
-	default: // Start has not returned, so nobody watches the lease
+	if !isDone(j.started) { // Start has not returned, so nobody watches the lease
 		grace = 0
 	}
 	for end := time.Now().Add(grace); !j.reap() && time.Now().Before(end); time.Sleep(pollInterval) {
 	}
-	for !j.targets().kill(lastWait, j.reap) && !j.isClosed() { // while a process survives KILL, keep the lock
+	for !kill(j.SignalAll, j.reap) && !j.isClosed() { // while a process survives KILL, keep the lock
 	}
 	j.end(Status{}, errors.New("the guard process was killed, so pawl ended the command"))
 	closeOnce(j.empty)

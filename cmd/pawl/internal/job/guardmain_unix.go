@@ -221,13 +221,13 @@ func (w *watch) act(t int64) {
 	if w.done {
 		return
 	}
-	term, kill := w.plan()
-	if term != 0 && t >= term && !w.termed {
+	termAt, killAt := w.plan()
+	if termAt != 0 && t >= termAt && !w.termed {
 		w.terminate()
 		w.termed = true
 	}
-	if kill != 0 && t >= kill && !w.killed {
-		w.kill(lastWait, w.nothing.Load)
+	if killAt != 0 && t >= killAt && !w.killed {
+		kill(w.each, w.nothing.Load)
 		w.killed = true
 	}
 	// A process of another user survives KILL and still relies on the lock. While

@@ -3,11 +3,8 @@
 package job
 
 import (
-	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -56,18 +53,7 @@ func notChild(pid int) bool {
 // hide. But some kernels lack that file, and if a child is reaped during the read, the read may miss another
 // child. So candidates adds all processes of /proc.
 func candidates() ([]int, error) {
-	list, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	var pids []int
-	for _, name := range append(strings.Fields(string(list)), names...) {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids, err
+	list, _ := listedChildren(os.Getpid())
+	all, err := pids()
+	return append(list, all...), err
 }

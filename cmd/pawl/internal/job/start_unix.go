@@ -130,9 +130,7 @@ func (j *Job) hear(line string) {
 func (j *Job) end(status Status, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	select {
-	case <-j.ended:
-	default:
+	if !isDone(j.ended) {
 		j.status, j.err = status, err
 		close(j.ended)
 	}
@@ -140,10 +138,17 @@ func (j *Job) end(status Status, err error) {
 
 // closeOnce closes a channel unless it is closed. One goroutine at a time may call it for c.
 func closeOnce(c chan struct{}) {
+	if !isDone(c) {
+		close(c)
+	}
+}
+
+func isDone(c chan struct{}) bool {
 	select {
 	case <-c:
+		return true
 	default:
-		close(c)
+		return false
 	}
 }
 

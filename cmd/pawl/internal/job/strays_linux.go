@@ -136,38 +136,50 @@ func (t *targets) names() map[int]string {
 // children returns the children of a process that has started no child since its last
 // exec. Those belong to its first thread.
 func children(parent int) (found []process) {
-	if list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent)); err == nil {
-		for _, word := range strings.Fields(string(list)) {
-			pid, _ := strconv.Atoi(word)
-			if p, ok := readProcess(pid); ok {
-				found = append(found, p)
-			}
-		}
-		return found
+	list, err := listedChildren(parent)
+	if err != nil { // a kernel without such lists
+		list, _ = pids()
 	}
-	for _, p := range processes() { // a kernel without such lists
-		if p.parent == parent {
+	for _, pid := range list {
+		if p, ok := readProcess(pid); ok && p.parent == parent {
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
+// listedChildren returns the kernel's list of the children of a process's first thread.
+func listedChildren(parent int) ([]int, error) {
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
+	return numbers(strings.Fields(string(list))), err
+}
+
 func processes() map[int]process {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	all := make(map[int]process, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
+	list, _ := pids()
+	all := make(map[int]process, len(list))
+	for _, pid := range list {
 		if p, ok := readProcess(pid); ok {
 			all[pid] = p
+		}
+	}
+	return all
+}
+
+// pids returns the ids of all processes that /proc shows.
+func pids() ([]int, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	return numbers(names), err
+}
+
+func numbers(words []string) (all []int) {
+	for _, word := range words {
+		if n, err := strconv.Atoi(word); err == nil {
+			all = append(all, n)
 		}
 	}
 	return all
