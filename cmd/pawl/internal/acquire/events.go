@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -60,58 +59,55 @@ func errorText(err error) string {
 // tell drops events when the queue is full because the reader is slow. A lock must
 // not depend on somebody who reads a pipe.
 type events struct {
-	sink io.Writer
-	done chan struct{}
-
-	mu     sync.Mutex
-	queue  chan Event
-	closed bool
+	queue chan *Event   // nil is the last
+	done  chan struct{} // closed when all are written
 }
 
 func newEvents(sink io.Writer) *events {
-	e := &events{sink: sink, done: make(chan struct{}), queue: make(chan Event, 256)}
-	go e.write()
+	e := &events{make(chan *Event, 256), make(chan struct{})}
+	go e.write(sink)
 	return e
 }
 
-func (e *events) write() {
+func (e *events) write(sink io.Writer) {
 	defer close(e.done)
-	enc := json.NewEncoder(e.sink)
+	enc := json.NewEncoder(sink)
 	enc.SetEscapeHTML(false)
 	for ev := range e.queue {
+		if ev == nil {
+			return
+		}
 		_ = enc.Encode(ev) // the reader may have gone
 	}
 }
 
 func (e *events) tell(ev Event) {
 	ev.Schema, ev.Time = report.Schema, time.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return
-	}
 	select {
-	case e.queue <- ev:
+	case e.queue <- &ev:
 	default:
 	}
 }
 
-// close waits until all events are written, for at most a second.
+// close waits until all events are written, for at most a second. Later events are dropped.
 func (e *events) close() {
-	e.mu.Lock()
-	if !e.closed {
-		e.closed = true
-		close(e.queue)
+	late := time.After(time.Second)
+	select {
+	case e.queue <- nil:
+	case <-late:
+		return
 	}
-	e.mu.Unlock()
 	select {
 	case <-e.done:
-	case <-time.After(time.Second):
+	case <-late:
 	}
 }
 
 // openSink opens the file or descriptor that --events names. The command does not inherit it.
-func openSink(where string) (*os.File, error) {
+func openSink(where string) (io.Writer, error) {
+	if where == "" {
+		return io.Discard, nil
+	}
 	number, ok := strings.CutPrefix(where, "fd:")
 	if !ok {
 		f, err := os.OpenFile(where, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)

@@ -7,7 +7,6 @@ package acquire
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -39,26 +38,15 @@ type Session struct {
 
 // Run calls do with a session whose store is open, and writes an event if do fails. Other users
 // see the text command as the holder's command.
-func Run(args *Args, command string, do func(*Session) (int, error)) (err error) {
-	s := &Session{Args: args}
-	s.Code, err = s.run(command, do)
-	return err
-}
-
-func (s *Session) run(command string, do func(*Session) (int, error)) (int, error) {
-	var sink io.Writer = io.Discard
-	if s.Args.Events != "" {
-		f, err := openSink(s.Args.Events)
-		if err != nil {
-			return 0, err
-		}
-		sink = f
+func Run(args *Args, command string, do func(*Session) (int, error)) error {
+	sink, err := openSink(args.Events)
+	if err != nil {
+		return err
 	}
-	s.events = newEvents(sink)
+	s := &Session{Args: args, Signals: make(chan os.Signal, 16), events: newEvents(sink), news: make(chan struct{}, 1)}
 	defer s.events.close()
-	code, err := s.opened(command, do)
-	if err == nil {
-		return code, nil
+	if s.Code, err = s.opened(command, do); err == nil {
+		return nil
 	}
 	f := exit.As(err)
 	if f.Kind == exit.Kinds[exit.Busy] {
@@ -66,7 +54,7 @@ func (s *Session) run(command string, do func(*Session) (int, error)) (int, erro
 		f.Told = s.Quiet
 	}
 	s.Tell(Event{Event: "failed", Kind: f.Kind, Code: &f.Code, Error: f.Error()})
-	return 0, f
+	return f
 }
 
 // Tell writes an event for programs.
@@ -82,7 +70,6 @@ func (s *Session) opened(command string, do func(*Session) (int, error)) (int, e
 		Holder:   pawl.Holder{Who: s.Who, PID: s.pid(), Command: command},
 		Observer: pawl.Observer{Suspect: s.suspect, Closed: s.closed, Stepped: s.stepped, Silent: s.silent, Refused: s.refusing},
 	}
-	s.news = make(chan struct{}, 1)
 	var err error
 	if s.Store, err = stores.Open(s.App.Store, s.Connect, opts, true); err != nil {
 		return 0, err
@@ -90,7 +77,6 @@ func (s *Session) opened(command string, do func(*Session) (int, error)) (int, e
 	defer s.Store.Close()
 
 	keepWriting()
-	s.Signals = make(chan os.Signal, 16)
 	listen(s.Signals, ending)
 	defer signal.Stop(s.Signals)
 	return do(s)

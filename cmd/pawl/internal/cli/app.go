@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
@@ -120,4 +122,41 @@ func (a *App) Names(prefix string) []string {
 		names = append(names, info.Name)
 	}
 	return names
+}
+
+// Sources returns a source for each of urls. It opens each store once, to find mistakes in the URLs. A store that is
+// unavailable is not an error, because it may come back.
+func (a *App) Sources(urls []string) ([]*history.Source, error) {
+	if len(urls) == 0 {
+		urls = []string{""}
+	}
+	var all []*history.Source
+	for _, url := range urls {
+		open := func() (*stores.Store, error) { return stores.Open(url, a.Connect, &pawl.Options{}, false) }
+		u, err := stores.Chosen(url)
+		if err != nil {
+			return nil, err
+		}
+		source := &history.Source{Open: func() (*pawl.Client, error) {
+			s, err := open()
+			if err != nil {
+				return nil, err
+			}
+			return s.Client, nil
+		}}
+		s, err := open()
+		switch {
+		case err == nil:
+			source.Use(s.Client)
+			u = s.URL // it names the default directory, if the store is that
+		case exit.As(err).Code != exit.Unavailable:
+			return nil, err
+		}
+		source.Name = u.String()
+		if slices.ContainsFunc(all, func(other *history.Source) bool { return other.Name == source.Name }) {
+			return nil, exit.Usage("--store names "+source.Name+" twice", "leave one out")
+		}
+		all = append(all, source)
+	}
+	return all, nil
 }

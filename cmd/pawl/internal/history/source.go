@@ -4,10 +4,13 @@ package history
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Source asks a store again and again.
@@ -22,6 +25,9 @@ type Source struct {
 // Client returns the client of the store, or nil while the store is not open.
 func (s *Source) Client() *pawl.Client { return s.client.Load() }
 
+// Use makes client that of the store, which is open already.
+func (s *Source) Use(client *pawl.Client) { s.client.Store(client) }
+
 // Ask asks the store once. One goroutine at a time may call it.
 func (s *Source) Ask(ctx context.Context) (l Look) {
 	client := s.client.Load()
@@ -31,7 +37,7 @@ func (s *Source) Ask(ctx context.Context) (l Look) {
 			l.At, l.Took = time.Now(), time.Since(began)
 			return l
 		}
-		s.client.Store(client)
+		s.Use(client)
 	}
 	return Ask(ctx, client, func(ctx context.Context) ([]*pawl.Info, error) { return client.List(ctx, s.Prefix) })
 }
@@ -73,4 +79,27 @@ func Pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
+}
+
+// Slowness tells once when looks become rare because listing is slow, and again when listing takes
+// twice as long.
+type Slowness struct{ told time.Duration }
+
+func (s *Slowness) Tell(w io.Writer, l *Look) {
+	switch text := l.Seldom(); {
+	case text == "":
+		s.told = 0
+	case l.Took >= 2*s.told:
+		s.told = l.Took
+		fmt.Fprintln(w, "pawl: "+text)
+	}
+}
+
+// Seldom returns a text which says that looks are rare because listing is slow, or "".
+func (l *Look) Seldom() string {
+	pace := l.Pace()
+	if pace <= 5*Every || !l.Answered() {
+		return ""
+	}
+	return fmt.Sprintf("listing takes %v, so it is repeated only every %v", driver.ForPeople(l.Took), driver.ForPeople(pace))
 }

@@ -5,12 +5,16 @@
 package job
 
 import (
+	"os/signal"
 	"syscall"
 	"time"
 )
 
+// Ignored reports whether pawl's caller started this process with a signal ignored.
+func Ignored(sig syscall.Signal) bool { return signal.Ignored(sig) }
+
 // defaultStop stops us with STOP a moment later, because TSTP will have no effect: the
-// runtime's handler for TSTP cannot be removed here (see stop_linux.go). STOP is wrong
+// runtime's handler for TSTP cannot be removed here (see signals_linux.go). STOP is wrong
 // where nobody can continue us, but nobody is likely to type Ctrl-Z there.
 func defaultStop() (restore func()) {
 	go func() {
