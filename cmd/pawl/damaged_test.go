@@ -31,36 +31,31 @@ func (w *world) spoil(name string) string {
 func TestWatchWithADamagedFile(t *testing.T) {
 	w := newWorld(t)
 	file := w.spoil("spoilt")
-	holder := w.pawl("run", "deploy", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	holder := w.holds("deploy")
 	p := w.pawl("watch")
 	w.until("all is told", func() bool {
 		return strings.Contains(p.stdout(), "  held      deploy") && strings.Contains(p.stdout(), "  unread    spoilt  ")
 	})
-	w.create("out")
-	holder.end(0)
+	w.free(holder)
 	w.until("the release is told", func() bool { return strings.Contains(p.stdout(), "  released  deploy") })
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	w.remove("in", "out")
-	again := w.pawl("run", "spoilt", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	again := w.holds("spoilt")
 	w.until("the new file is read", func() bool { return strings.Contains(p.stdout(), "  granted   spoilt") })
 	if text := p.stdout(); strings.Count(text, "unread") != 1 || strings.Contains(text, "silent") || !strings.Contains(text, "delete the file") {
 		t.Errorf("told %s", text)
 	}
 	p.signal(syscall.SIGINT)
 	p.end(-int(syscall.SIGINT))
-	w.create("out")
-	again.end(0)
+	w.free(again)
 }
 
 // TestFIFOStopsNothing: anybody can make one in a shared directory. Every command ends, and tells of it.
 func TestFIFOStopsNothing(t *testing.T) {
 	w := newWorld(t)
-	holder := w.pawl("run", "deploy", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	holder := w.holds("deploy")
 	if err := syscall.Mkfifo(w.dir+"/locks/trap.lock", 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +87,7 @@ func TestFIFOStopsNothing(t *testing.T) {
 	}
 	serve.signal(syscall.SIGTERM)
 	serve.end(0)
-	w.create("out")
-	holder.end(0)
+	w.free(holder)
 }
 
 // TestWatchOfADamagedFile: of one name, while it is held.

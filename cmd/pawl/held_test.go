@@ -74,8 +74,7 @@ func TestFilesOfGuard(t *testing.T) {
 	if !strings.Contains(strings.Join(open, " "), w.dir+"/locks/") {
 		t.Errorf("the guard has open: %q", open)
 	}
-	w.create("out")
-	p.end(0)
+	w.free(p)
 }
 
 // The lock is free as soon as pawl has ended.
@@ -88,8 +87,7 @@ func TestFreeAtOnce(t *testing.T) {
 // Nobody reads stderr: the command runs all the same, and signals work.
 func TestStuckStderr(t *testing.T) {
 	w := newWorld(t)
-	first := w.pawl("run", "x", "sh", "-c", holdUntil)
-	w.appears("in")
+	first := w.holds("x")
 	waiter := func(events string) *exec.Cmd {
 		r, wr, err := os.Pipe()
 		if err != nil {
@@ -153,10 +151,7 @@ func TestNestedEndsWithOuter(t *testing.T) {
 func TestNestedSameName(t *testing.T) {
 	w := newWorld(t)
 	p := w.pawl("run", "x", "--", w.exe, "run", "y", "--", w.exe, "run", "x", "true")
-	p.end(exit.Busy)
-	if got := p.stderr(); !strings.Contains(got, `pawl: busy: "x": the surrounding pawl run already holds it (pid `) {
-		t.Errorf("stderr %q", got)
-	}
+	p.end(exit.Busy, `pawl: busy: "x": the surrounding pawl run already holds it (pid `)
 	w.pawl("run", "x", "--", w.exe, "run", "-s", "file://"+w.dir+"/other", "x", "true").end(0)
 }
 

@@ -47,10 +47,7 @@ func TestHoldThatWasPaused(t *testing.T) {
 	held.signal(syscall.SIGSTOP)
 	w.pawl("run", "-s", store, "x", "true").end(0)
 	held.signal(syscall.SIGCONT)
-	held.end(exit.Lost)
-	if got := held.stderr(); !strings.Contains(got, `pawl: lost: "x": `) {
-		t.Errorf("stderr is %q", got)
-	}
+	held.end(exit.Lost, `pawl: lost: "x": `)
 }
 
 // Nothing is free while the store may have forgotten a lock, or does not answer.
@@ -60,17 +57,13 @@ func TestWaitForServer(t *testing.T) {
 	store := "redis://" + server.Addr + "?max_ttl=90m"
 	wait := func(words ...string) *proc { return w.pawl(append([]string{"wait", "x", "-s", store}, words...)...) }
 	closed := wait("-w", "50ms")
-	closed.end(exit.Unavailable)
-	if got := closed.stderr(); !strings.Contains(got, "not free after 50ms; the server has just started") || !strings.Contains(got, "pawl bless") {
-		t.Errorf("in quarantine stderr is %q", got)
-	}
+	closed.end(exit.Unavailable, "not free after 50ms; the server has just started", "pawl bless")
 	waits := wait()
 	w.until("it says why", func() bool { return strings.Contains(waits.stderr(), "the server has just started") })
 	w.pawl("bless", "-s", store, "--yes").end(0)
 	waits.end(0)
 
-	holder := w.pawl("run", "-s", store, "x", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	holder := w.holds("-s", store, "x")
 	waits = wait("-w", "5s")
 	w.until("it waits", func() bool { return strings.Contains(waits.stderr(), "held by") })
 	_ = syscall.Kill(server.Pid(), syscall.SIGSTOP)
@@ -79,7 +72,6 @@ func TestWaitForServer(t *testing.T) {
 	if got := waits.stderr(); !strings.Contains(got, "does not answer") || strings.Contains(got, "free") {
 		t.Errorf("of a server that is silent stderr is %q", got)
 	}
-	w.create("out")
-	holder.end(0)
+	w.free(holder)
 	wait("-w", "20s").end(0)
 }

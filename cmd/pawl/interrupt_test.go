@@ -42,8 +42,7 @@ func TestInterrupt(t *testing.T) {
 // the foreground, and while pawl waits.
 func TestInterruptedScript(t *testing.T) {
 	w := newWorld(t)
-	first := w.pawl("run", "held", "sh", "-c", holdUntil)
-	w.appears("in")
+	first := w.holds("held")
 	for _, c := range []struct{ script, shows string }{
 		{`$P run x -- sh -c 'echo ready >&2; exec sleep 100' </dev/null`, "ready"},
 		{`$P run x -- sh -c 'echo ready >&2; exec sleep 100' >/dev/null`, "ready"},
@@ -63,6 +62,5 @@ func TestInterruptedScript(t *testing.T) {
 	if p.stdout() != "130\n" {
 		t.Errorf("stdout %q", p.stdout())
 	}
-	w.create("out")
-	first.end(0)
+	w.free(first)
 }

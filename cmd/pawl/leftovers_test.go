@@ -53,8 +53,7 @@ func TestLeftovers(t *testing.T) {
 		w.appears("in")
 		next := w.pawl("run", "-q", "-s", store, "--ttl", "10s", "x", "test", "-e", "over")
 		w.until("pawl says what it waits for", func() bool { return strings.Contains(first.stderr(), "stays locked until") || first.ended() })
-		w.create("out")
-		next.end(0)
+		w.free(next)
 		first.end(3)
 		if got := first.stderr(); !strings.Contains(got, " (bash)") && !strings.Contains(got, " (sleep)") {
 			w.Errorf("stderr is %q; want what was left running", got)
@@ -147,10 +146,7 @@ func TestKilledGuard(t *testing.T) {
 			for _, pid := range w.guards() {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
-			p.end(exit.System)
-			if !strings.Contains(p.stderr(), "the guard process was killed") {
-				t.Errorf("stderr is %q", p.stderr())
-			}
+			p.end(exit.System, "the guard process was killed")
 			<-next.done
 			if got := strings.Fields(next.stdout()); len(got) != 2 || got[0] != got[1] {
 				t.Errorf("alive when the next holder ran: %q", got)
@@ -175,13 +171,11 @@ func TestKilledGuardOfLeftovers(t *testing.T) {
 // TestStoppedGuard: one that is stopped alone is continued.
 func TestStoppedGuard(t *testing.T) {
 	w := newWorld(t)
-	p := w.pawl("run", "x", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	p := w.holds("x")
 	for _, pid := range w.guards() {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)
 	}
-	w.create("out")
-	p.end(0)
+	w.free(p)
 }
 
 // noneOf is a command that prints those of the processes that live.

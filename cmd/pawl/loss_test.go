@@ -50,9 +50,7 @@ func TestBreakEndsEverything(t *testing.T) {
 	if strings.TrimSpace(next.stdout()) != "" {
 		t.Errorf("alive when the next holder ran: %q", next.stdout())
 	}
-	if got := first.stderr(); !strings.Contains(got, "pawl: lost: ") || !strings.Contains(got, "it hangs") {
-		t.Errorf("stderr %q", got)
-	}
+	first.says("pawl: lost: ", "it hangs")
 }
 
 func TestMaxHold(t *testing.T) {
@@ -103,9 +101,7 @@ func TestNothingLeftAfterLoss(t *testing.T) {
 		p := w.pawl("run", "-s", "memory://", "--ttl", "6s", "x", "--", "sh", "-c", stray+"touch cut")
 		p.end(exit.Lost)
 		w.noStray("pids")
-		if !strings.Contains(p.stderr(), "the command had ended, and what it had left running was stopped") {
-			t.Errorf("stderr is %q", p.stderr())
-		}
+		p.says("the command had ended, and what it had left running was stopped")
 	})
 }
 
@@ -148,8 +144,7 @@ func TestKilledWrapper(t *testing.T) {
 					t.Fatal("free while the work goes on")
 				}
 			}
-			w.create("out")
-			next.end(0)
+			w.free(next)
 		})
 	}
 }

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
@@ -18,23 +17,13 @@ func TestMaxTTL(t *testing.T) {
 	w := newWorld(t)
 	s := servers.StartRedis(t)
 	store := w.blessed("redis://" + s.Addr)
-	says := func(text string, want ...string) {
-		t.Helper()
-		for _, s := range want {
-			if !strings.Contains(text, s) {
-				t.Errorf("it says %q; want it to say %q", text, s)
-			}
-		}
-	}
 	run := func(query string, words ...string) *proc {
 		return w.pawl(append([]string{"run", "-s", store + query}, words...)...)
 	}
 
 	refused := func(query string, words []string, want ...string) {
 		t.Helper()
-		p := run(query, words...)
-		p.end(exit.Config)
-		says(p.stderr(), want...)
+		run(query, words...).end(exit.Config, want...)
 	}
 	refused("", []string{"--ttl", "2m", "job", "true"}, "TTL 2m is longer than MaxTTL, which is 30s unless set: use a shorter one, as leases are renewed, "+
 		"or set MaxTTL with pawl max-ttl 2m and ?max_ttl=2m in the URL of each client")
@@ -44,9 +33,8 @@ func TestMaxTTL(t *testing.T) {
 	run("", "job", "true").end(0)
 
 	raise := w.pawl("max-ttl", "-s", store, "2m")
-	raise.end(0)
-	says(raise.stdout(), "the longest --ttl is 2m0s, set by")
-	says(raise.stderr(), "pawl: warning: from now on, programs whose URL lacks ?max_ttl=2m0s are refused when they start")
+	raise.end(0, "pawl: warning: from now on, programs whose URL lacks ?max_ttl=2m0s are refused when they start")
+	raise.prints("the longest --ttl is 2m0s, set by")
 	again := w.pawl("max-ttl", "-s", store+"?max_ttl=2m", "2m")
 	again.end(0)
 	if again.stderr() != "" {
@@ -62,11 +50,9 @@ func TestMaxTTL(t *testing.T) {
 	}
 	run("?max_ttl=2m", "-n", "job", "true").end(exit.Unavailable)
 	for _, words := range [][]string{{"ls"}, {"show", "job"}} {
-		look := w.pawl(append(words, "-s", store)...)
+		w.pawl(append(words, "-s", store)...).end(0, "grants nothing for ", "until ", "may have forgotten", "2m0s, set by")
+		look := w.pawl(append(words, "-s", store, "--json")...)
 		look.end(0)
-		says(look.stderr(), "grants nothing for ", "until ", "may have forgotten", "2m0s, set by")
-		look = w.pawl(append(words, "-s", store, "--json")...)
-		look.end(0)
-		says(look.stdout(), `"max_ttl": "2m0s"`, `"closed": "`, `"closed_until": `)
+		look.prints(`"max_ttl": "2m0s"`, `"closed": "`, `"closed_until": `)
 	}
 }

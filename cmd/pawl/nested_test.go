@@ -27,8 +27,7 @@ func TestNestedTakesTheSameLock(t *testing.T) {
 				t.Errorf("with %q a script and the same script beneath pawl run -s %s both have the lock", variable, outer)
 			}
 		}
-		w.create("out")
-		alone.end(0)
+		w.free(alone)
 		w.remove("in", "out")
 	}
 }

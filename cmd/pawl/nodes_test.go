@@ -30,18 +30,13 @@ func TestNodes(t *testing.T) {
 	run := func(store string, code int, want string) {
 		t.Helper()
 		p := w.pawl("run", "-s", store, "--ttl", "5s", "job", "true")
-		p.end(code)
-		if !strings.Contains(p.stderr(), want) {
-			t.Errorf("stderr is %q; want it to say %q", p.stderr(), want)
-		}
+		p.end(code, want)
 	}
 	run(from, 0, "")
 	run(more, exit.Config, addrs[3]+" not in the store's")
 	show := w.pawl("nodes", "-s", from)
 	show.end(0)
-	if !strings.Contains(show.stdout(), addrs[2]) {
-		t.Errorf("the nodes are\n%s", show.stdout())
-	}
+	show.prints(addrs[2])
 	to := url("", 0, 1, 3)
 	change := func(code int, want string, words ...string) {
 		t.Helper()

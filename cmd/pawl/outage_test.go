@@ -22,8 +22,7 @@ func TestWaitingForAStoreThatIsGone(t *testing.T) {
 			addr := startRedis(t)
 			store := w.blessed("redis://" + addr)
 			link := drivertest.NewLink(t, addr)
-			holder := w.pawl("run", "-s", store, "x", "--", "sh", "-c", holdUntil)
-			w.appears("in")
+			holder := w.holds("-s", store, "x")
 			p := w.pawl("run", "-s", "redis://"+link.Addr(), "--ttl", "20s", "--events", "ev", "x", "true")
 			w.until("it waits", func() bool { return strings.Contains(p.stderr(), "you are next") })
 			link.Set(fault)
@@ -39,8 +38,7 @@ func TestWaitingForAStoreThatIsGone(t *testing.T) {
 			w.until("the events say for how long", func() bool { return strings.Contains(w.read("ev"), `"unanswered":`) })
 			link.Set(drivertest.Healthy)
 			w.until("it says that the store answers", said(" answers again, after "))
-			w.create("out")
-			holder.end(0)
+			w.free(holder)
 			p.end(0)
 		})
 	}
@@ -52,15 +50,10 @@ func TestWaitedInVainForAStore(t *testing.T) {
 	addr := startRedis(t)
 	store := w.blessed("redis://" + addr)
 	link := drivertest.NewLink(t, addr)
-	holder := w.pawl("run", "-s", store, "x", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	holder := w.holds("-s", store, "x")
 	p := w.pawl("run", "-s", "redis://"+link.Addr(), "--wait", "15s", "x", "true")
 	w.until("it waits", func() bool { return strings.Contains(p.stderr(), "you are next") })
 	link.Set(drivertest.BlackHole)
-	p.end(exit.Unavailable)
-	if got := p.stderr(); !strings.Contains(got, "does not answer") {
-		t.Errorf("stderr is %q", got)
-	}
-	w.create("out")
-	holder.end(0)
+	p.end(exit.Unavailable, "does not answer")
+	w.free(holder)
 }

@@ -14,8 +14,7 @@ import (
 func TestKilledHolder(t *testing.T) {
 	w := newWorld(t)
 	store := w.blessed("redis://" + startRedis(t))
-	holder := w.pawl("run", "-s", store, "x", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	holder := w.holds("-s", store, "x")
 	var waiters []*proc
 	for _, verb := range []string{"run", "wait"} {
 		words := []string{verb, "-s", store, "x"}

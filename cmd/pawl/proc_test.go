@@ -168,8 +168,8 @@ func (p *proc) signal(s syscall.Signal) {
 	}
 }
 
-// end waits for the process and checks its exit code.
-func (p *proc) end(code int) {
+// end waits for the process and checks its exit code, and what it says.
+func (p *proc) end(code int, says ...string) {
 	p.w.Helper()
 	select {
 	case <-p.done:
@@ -179,6 +179,20 @@ func (p *proc) end(code int) {
 	}
 	if got := exitCode(p.err); got != strconv.Itoa(code) {
 		p.w.Fatalf("%q: exit code %s, want %d; stderr %q", p.Args, got, code, p.stderr())
+	}
+	p.says(says...)
+}
+
+// says checks that stderr has texts, and prints that stdout has.
+func (p *proc) says(texts ...string)   { p.w.Helper(); p.has("stderr", p.stderr(), texts) }
+func (p *proc) prints(texts ...string) { p.w.Helper(); p.has("stdout", p.stdout(), texts) }
+
+func (p *proc) has(where, got string, texts []string) {
+	p.w.Helper()
+	for _, want := range texts {
+		if !strings.Contains(got, want) {
+			p.w.Errorf("%q: %s is %q; want %q in it", p.Args, where, got, want)
+		}
 	}
 }
 
@@ -235,6 +249,21 @@ func (w *world) busy(name string) bool {
 	p := w.pawl("run", "-n", name, "true")
 	<-p.done
 	return exitCode(p.err) == fmt.Sprint(exit.Busy)
+}
+
+// holds starts a pawl run whose command holds the lock until "out" exists. It returns when the command runs.
+func (w *world) holds(words ...string) *proc {
+	w.Helper()
+	p := w.pawl(append(append([]string{"run"}, words...), "--", "sh", "-c", holdUntil)...)
+	w.appears("in")
+	return p
+}
+
+// free lets the command of holds end, and waits for it.
+func (w *world) free(p *proc) {
+	w.Helper()
+	w.create("out")
+	p.end(0)
 }
 
 // holdUntil is a command that makes the file "in" and goes on until "out" exists.

@@ -211,6 +211,5 @@ func TestListOnATerminal(t *testing.T) {
 			t.Errorf("a line has %d characters: %s", n, line)
 		}
 	}
-	w.create("out")
-	holder.end(0)
+	w.free(holder)
 }

@@ -74,8 +74,7 @@ func TestHandedOver(t *testing.T) {
 	addr := startRedis(t)
 	store := w.blessed("redis://" + addr)
 	link := drivertest.NewLink(t, addr)
-	holder := w.pawl("run", "-s", store, "deploy", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	holder := w.holds("-s", store, "deploy")
 	next := w.pawl("run", "-s", "redis://"+link.Addr(), "--grace", "5s", "--events", "fd:2", "deploy", "--", "sh", "-c", "sleep 0.2; touch $W/done")
 	w.until("the next one waits", func() bool {
 		show := w.pawl("show", "-s", store, "--json", "deploy")
@@ -83,8 +82,7 @@ func TestHandedOver(t *testing.T) {
 		return strings.Contains(show.stdout(), `"waiters": [`) && strings.Contains(show.stdout(), `"since"`)
 	})
 	link.Set(drivertest.Delayed) // so that the renewal takes its time
-	w.create("out")
-	holder.end(0)
+	w.free(holder)
 	next.end(0)
 	if !w.exists("done") || strings.Contains(next.stderr(), "suspect") {
 		t.Errorf("done: %v; events %s", w.exists("done"), next.stderr())
@@ -164,12 +162,9 @@ func TestNewRedis(t *testing.T) {
 	}
 	bless := w.pawl("bless", "-s", store, "--yes")
 	bless.end(0)
-	if got := bless.stdout(); !strings.Contains(got, "grants leases from now on") {
-		t.Errorf("bless says %q", got)
-	}
+	bless.prints("grants leases from now on")
 	w.appears("in")
-	w.create("out")
-	waits.end(0)
+	w.free(waits)
 	quiet.end(0)
 	once(waits, `pawl: waiting for "deploy": `)
 	if got := quiet.stderr(); got != "" {
@@ -178,10 +173,7 @@ func TestNewRedis(t *testing.T) {
 	run("-n", "deploy", "true").end(0)
 
 	file := w.pawl("bless", "--yes")
-	file.end(exit.Config)
-	if got := file.stderr(); !strings.Contains(got, "forgets no leases") {
-		t.Errorf("bless of a file store says %q", got)
-	}
+	file.end(exit.Config, "forgets no leases")
 }
 
 // TestEfficiency: a server that has just started lets nobody wait, and the command
@@ -195,13 +187,7 @@ func TestEfficiency(t *testing.T) {
 		t.Errorf("the command says %q; want the store and no token", got)
 	}
 	bless := w.pawl("bless", "-s", store, "--yes")
-	bless.end(exit.Config)
-	if got := bless.stderr(); !strings.Contains(got, "leave out ?mode=") {
-		t.Errorf("bless says %q", got)
-	}
+	bless.end(exit.Config, "leave out ?mode=")
 	wrong := w.pawl("run", "-s", store+"x", "deploy", "true")
-	wrong.end(exit.Config)
-	if got := wrong.stderr(); !strings.Contains(got, `there is no mode "efficiencyx": write mode=efficiency`) {
-		t.Errorf("a wrong mode is told by %q", got)
-	}
+	wrong.end(exit.Config, `there is no mode "efficiencyx": write mode=efficiency`)
 }

@@ -43,8 +43,7 @@ func TestRedlockIsTold(t *testing.T) {
 	w := newWorld(t)
 	store, pids := startRedlock(t, 30*time.Second)
 	blessNodes(t, store)
-	holder := w.pawl("run", "-s", store, "deploy", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	holder := w.holds("-s", store, "deploy")
 	if err := syscall.Kill(pids[2], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +59,7 @@ func TestRedlockIsTold(t *testing.T) {
 			t.Errorf("stderr is %q; want one warning, and no place", got)
 		}
 	}
-	w.create("out")
-	holder.end(0)
+	w.free(holder)
 	waiter.end(0)
 }
 

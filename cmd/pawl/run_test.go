@@ -57,8 +57,7 @@ func TestEchoedSignal(t *testing.T) {
 
 func TestSignalWhileWaiting(t *testing.T) {
 	w := newWorld(t)
-	first := w.pawl("run", "x", "sh", "-c", holdUntil)
-	w.appears("in")
+	first := w.holds("x")
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		p := w.pawl("run", "x", "--ttl", "6m", "--grace", "2m", "touch", "never")
 		w.until("it waits", func() bool { return strings.Contains(p.stderr(), "waiting") })
@@ -69,8 +68,7 @@ func TestSignalWhileWaiting(t *testing.T) {
 			p.end(128 + int(sig))
 		}
 	}
-	w.create("out")
-	first.end(0)
+	w.free(first)
 	if w.exists("never") {
 		t.Error("the command was started")
 	}
@@ -78,8 +76,7 @@ func TestSignalWhileWaiting(t *testing.T) {
 
 func TestWaitingLine(t *testing.T) {
 	w := newWorld(t)
-	first := w.pawl("run", "x", "--why", "release 7", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	first := w.holds("x", "--why", "release 7")
 	began := time.Now()
 	second := w.pawl("run", "x", "echo", "hi")
 	w.until("the line is there", func() bool { return strings.HasSuffix(second.stderr(), "\n") })
@@ -97,8 +94,7 @@ func TestWaitingLine(t *testing.T) {
 	if second.ended() || third.ended() {
 		t.Error("two holders")
 	}
-	w.create("out")
-	first.end(0)
+	w.free(first)
 	second.end(0)
 	third.end(0)
 	quiet.end(0)
@@ -144,8 +140,7 @@ func TestPipelineEnds(t *testing.T) {
 	if len(w.guards()) == 0 {
 		t.Error("the guard does not wait for the command")
 	}
-	w.create("out")
-	q.end(0)
+	w.free(q)
 	p := w.sh(`$P run x -- echo hi 2>&1 | cat; $P run x -- sh -c 'trap "" TERM; ` + killWrapper + ` echo ho' 2>&1 | cat`)
 	p.end(0)
 	if p.stdout() != "hi\nho\n" {

@@ -83,8 +83,7 @@ func TestServe(t *testing.T) {
 	if w.exists("socket") {
 		t.Error("the socket is left")
 	}
-	w.create("out")
-	holder.end(0)
+	w.free(holder)
 }
 
 // TestServeTLS: with a certificate nothing is told without TLS, and a stream is told at once

@@ -66,8 +66,7 @@ func (s *screen) draws(words string) {
 // TestTop: it shows what is held, within a second what changes, and any size; q quits.
 func TestTop(t *testing.T) {
 	w := newWorld(t)
-	holder := w.pawl("run", "deploy", "--why", "release-7", "--", "sh", "-c", holdUntil)
-	w.appears("in")
+	holder := w.holds("deploy", "--why", "release-7")
 	s := w.inTop("", "")
 	s.draws("held 1, waiting 0")
 	s.draws("NAME KIND HELD WAIT FIRST↓ HOLDER WHY deploy exclusive")
@@ -93,8 +92,7 @@ func TestTop(t *testing.T) {
 	s.draws("NAME↓")
 	s.typing("q")
 	s.restored()
-	w.create("out")
-	waiter.end(0)
+	w.free(waiter)
 	<-holder.done
 }
 

@@ -141,8 +141,7 @@ func TestWatchOfAStoreThatIsGone(t *testing.T) {
 	says("  granted   deploy  ")
 	link.Set(drivertest.Resets)
 	says("  silent    redis://" + link.Addr() + " does not answer")
-	w.create("out")
-	holder.end(0)
+	w.free(holder)
 	if strings.Contains(p.stdout(), "released") {
 		t.Errorf("it tells what it cannot know:\n%s", p.stdout())
 	}
