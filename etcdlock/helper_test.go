@@ -16,7 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -113,7 +113,7 @@ func undo(t testing.TB, s *half, req *driver.Request, ans driver.Answer) {
 
 // waiting is an Acquire that waits.
 type waiting struct {
-	*servers.Waiting
+	*drivertest.Waiting
 	t    testing.TB
 	half *half
 	req  *driver.Request
@@ -122,7 +122,7 @@ type waiting struct {
 // wait begins to wait and returns when the key is in the queue.
 func wait(t testing.TB, s *half, req *driver.Request) *waiting {
 	t.Helper()
-	return &waiting{servers.Wait(t, s.Participant, req, func() bool { return len(keysOf(t, s, req)) == 1 }), t, s, req}
+	return &waiting{drivertest.Wait(t, s.Participant, req, func() bool { return len(keysOf(t, s, req)) == 1 }), t, s, req}
 }
 
 // granted returns the grant, which must come in time.

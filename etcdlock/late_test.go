@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // kvOf returns what s asks about keys through.
@@ -199,12 +200,12 @@ func TestTrustFromSending(t *testing.T) {
 	m := startServer(t)
 	s := openStore(t, m.url())
 	var g *grant
-	m.FromSending(t, "TryAcquire", most, func(try int) driver.Instant {
+	drivertest.FromSending(t, &m.Server, "TryAcquire", most, func(try int) driver.Instant {
 		g = take(t, s, request(fmt.Sprint("deploy/", try)))
 		return g.Since()
 	})
 	for what, ttl := range map[string]time.Duration{"Renew": time.Minute, "Renew for longer": time.Hour} {
-		m.FromSending(t, what, most, func(int) driver.Instant {
+		drivertest.FromSending(t, &m.Server, what, most, func(int) driver.Instant {
 			since, err := g.Renew(t.Context(), ttl)
 			if err != nil {
 				t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/participant"
 )
@@ -88,7 +88,7 @@ func release(t testing.TB, g interface{ Release(context.Context) error }) {
 
 // waiting is an Acquire in a goroutine of its own.
 type waiting struct {
-	*servers.Waiting
+	*drivertest.Waiting
 	client *client
 	req    *driver.Request
 }
@@ -97,7 +97,7 @@ type waiting struct {
 func wait(t testing.TB, s *client, req *driver.Request) *waiting {
 	t.Helper()
 	before := len(childrenOf(t, s, req.Name))
-	return &waiting{servers.Wait(t, s.Participant, req, func() bool { return len(childrenOf(t, s, req.Name)) > before }), s, req}
+	return &waiting{drivertest.Wait(t, s.Participant, req, func() bool { return len(childrenOf(t, s, req.Name)) > before }), s, req}
 }
 
 func (w *waiting) granted(t testing.TB) *lease {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -193,11 +194,11 @@ func TestTrustFromSending(t *testing.T) {
 		release(t, take(t, d, request(name(try), ttl))) // the nodes of the names are there now
 	}
 	var g *lease
-	s.FromSending(t, "TryAcquire", most, func(try int) driver.Instant {
+	drivertest.FromSending(t, &s.Server, "TryAcquire", most, func(try int) driver.Instant {
 		g = take(t, d, request(name(try), ttl))
 		return g.Since()
 	})
-	s.FromSending(t, "Renew", most, func(int) driver.Instant {
+	drivertest.FromSending(t, &s.Server, "Renew", most, func(int) driver.Instant {
 		since, err := g.Renew(t.Context(), ttl)
 		if err != nil {
 			t.Error(err)

@@ -6,7 +6,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -25,7 +24,7 @@ type crew struct {
 	names []string
 
 	mu   sync.Mutex
-	now  []*stage.Process // running workers, by number
+	now  []*process // running workers, by number
 	born int
 	hung []string // names of workers that did not end when they were asked to
 }
@@ -59,31 +58,27 @@ func (c *crew) spawn(i int) error {
 	defer c.mu.Unlock()
 	c.born++
 	p, err := c.start(fmt.Sprintf("w%d-%d", i, c.born), c.run.stage.URL(i), "-seed", fmt.Sprint(c.run.seed+uint64(1000*c.born)))
-	c.now[i] = p
+	if err == nil {
+		c.now[i] = p
+	}
 	return err
 }
 
-func (c *crew) start(name, url string, args ...string) (*stage.Process, error) {
+func (c *crew) start(name, url string, args ...string) (*process, error) {
 	return c.startAs(nil, name, url, args...)
 }
 
 // startAs starts a process with program, or with the workers' program if that is nil.
-func (c *crew) startAs(program []string, name, url string, args ...string) (*stage.Process, error) {
+func (c *crew) startAs(program []string, name, url string, args ...string) (*process, error) {
 	if program == nil {
 		program = []string{c.run.program}
 	}
-	dir := filepath.Join(c.run.dir, "workers", name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	p := &stage.Process{Dir: dir}
-	p.Args = append(slices.Clone(program), append([]string{"-store", url, "-log", filepath.Join(c.logs, name+".log"),
-		"-names", strings.Join(c.names, ","), "-ttl", c.run.ttl.String(), "-lanes", fmt.Sprint(c.run.lanes), "-v"}, args...)...)
-	return p, p.Start()
+	return startProcess(filepath.Join(c.run.dir, "workers", name), slices.Concat(program, []string{"-store", url, "-log", filepath.Join(c.logs, name+".log"),
+		"-names", strings.Join(c.names, ","), "-ttl", c.run.ttl.String(), "-lanes", fmt.Sprint(c.run.lanes), "-v"}, args))
 }
 
 // worker returns the process of worker i.
-func (c *crew) worker(i int) *stage.Process {
+func (c *crew) worker(i int) *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now[i]
@@ -95,14 +90,14 @@ func (c *crew) faults() []stage.Fault {
 	return []stage.Fault{
 		{Kind: "client stopped", Weight: 2, Do: func(a *stage.Act) error {
 			p := c.worker(draw(a))
-			p.Signal(syscall.SIGSTOP)
+			p.signal(syscall.SIGSTOP)
 			a.Last(a.TTL/20, 3*a.TTL)
-			p.Signal(syscall.SIGCONT)
+			p.signal(syscall.SIGCONT)
 			return nil
 		}},
 		{Kind: "client killed", Do: func(a *stage.Act) error {
 			i := draw(a)
-			c.worker(i).Kill()
+			c.worker(i).kill()
 			a.Last(0, a.TTL)
 			return c.spawn(i)
 		}},
@@ -116,17 +111,17 @@ func (c *crew) faults() []stage.Fault {
 
 // end asks worker i to end, and waits until it has ended. During a fault that may take a while.
 func (c *crew) end(i int) {
-	if p := c.worker(i); p != nil {
-		c.dismiss(p)
-	}
+	c.dismiss(c.worker(i))
 }
 
-func (c *crew) dismiss(p *stage.Process) {
-	if p.Term(30 * time.Second) {
+func (c *crew) dismiss(p *process) {
+	p.signal(syscall.SIGCONT)
+	p.signal(syscall.SIGTERM)
+	if p.endsIn(30 * time.Second) {
 		return
 	}
 	c.mu.Lock()
-	c.hung = append(c.hung, filepath.Base(p.Dir))
+	c.hung = append(c.hung, filepath.Base(p.dir))
 	c.mu.Unlock()
 }
 

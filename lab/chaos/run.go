@@ -65,7 +65,7 @@ func (r *run) do(ctx context.Context) error {
 	}
 	defer r.stage.Stop()
 	promise := r.stage.Promise()
-	c := &crew{run: r, logs: logs, names: namesFor(promise), now: make([]*stage.Process, r.workers)}
+	c := &crew{run: r, logs: logs, names: namesFor(promise), now: make([]*process, r.workers)}
 	// The first client sets what all clients have to agree on. It runs alone, because each of the later
 	// ones reaches the store in a different way.
 	if err := r.probe(c, "first", "-patience", time.Minute.String()); err != nil {
@@ -75,7 +75,7 @@ func (r *run) do(ctx context.Context) error {
 		if err := c.spawn(i); err != nil {
 			return err
 		}
-		defer func() { c.worker(i).Kill() }()
+		defer func() { c.worker(i).kill() }()
 	}
 	if err := r.disturb(ctx, c); err != nil {
 		return err
@@ -135,9 +135,11 @@ func (r *run) disturb(ctx context.Context, c *crew) error {
 	all.Wait()
 	err = errors.Join(append(r.nemesis.errs, r.stage.Heal())...)
 	for i := range r.workers {
-		c.worker(i).Signal(syscall.SIGCONT)
-		if !c.worker(i).Runs() {
+		c.worker(i).signal(syscall.SIGCONT)
+		select {
+		case <-c.worker(i).ended:
 			err = errors.Join(err, fmt.Errorf("worker %d has ended by itself", i))
+		default:
 		}
 	}
 	return err
@@ -168,8 +170,7 @@ func (r *run) probe(c *crew, name string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	if !p.Wait(2 * time.Minute) {
-		p.Kill()
+	if !p.endsIn(2 * time.Minute) {
 		c.hung = append(c.hung, name)
 	}
 	return nil

@@ -18,7 +18,8 @@ import (
 // Etcd is a member of a cluster.
 type Etcd struct {
 	Server
-	Args []string // all arguments of the process
+	Program string   // NewEtcd sets it to etcd
+	Args    []string // all arguments of the process
 
 	look growing
 }
@@ -50,12 +51,12 @@ func tryEtcd(dir string, n int, run func(*exec.Cmd) error, args []string) (ms []
 	}
 	peers, initial := make([]string, n), make([]string, n)
 	for i := range n {
-		m := newEtcd(filepath.Join(dir, fmt.Sprint("m", i)), run)
-		ms = append(ms, m)
-		if m.Addr, err = m.hold(); err != nil {
+		m := NewEtcd(filepath.Join(dir, fmt.Sprint("m", i)))
+		m.Run, ms = run, append(ms, m)
+		if m.Addr, err = m.Hold(); err != nil {
 			return ms, err
 		}
-		if peers[i], err = m.hold(); err != nil {
+		if peers[i], err = m.Hold(); err != nil {
 			return ms, err
 		}
 		initial[i] = fmt.Sprintf("m%d=http://%s", i, peers[i])
@@ -79,10 +80,11 @@ func tryEtcd(dir string, n int, run func(*exec.Cmd) error, args []string) (ms []
 	return ms, nil
 }
 
-func newEtcd(dir string, run func(*exec.Cmd) error) *Etcd {
-	m := new(Etcd)
-	m.Dir, m.Run, m.often, m.look = dir, run, 20*time.Millisecond, growing(time.Second)
-	m.command = func() (*exec.Cmd, error) { return exec.Command("etcd", m.Args...), nil }
+// NewEtcd returns a member that is not started yet. Its Args have to name its directory and addresses.
+func NewEtcd(dir string) *Etcd {
+	m := &Etcd{Program: "etcd", look: growing(time.Second)}
+	m.Dir, m.often = dir, 20*time.Millisecond
+	m.command = func() (*exec.Cmd, error) { return exec.Command(m.Program, m.Args...), nil }
 	m.serves = m.healthy
 	return m
 }

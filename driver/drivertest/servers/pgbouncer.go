@@ -21,18 +21,19 @@ type PgBouncer struct{ Server }
 // StartPgBouncer starts a pooler for p that ends with the test. settings has more settings.
 func StartPgBouncer(t T, p *Postgres, settings string) *PgBouncer {
 	t.Helper()
-	b, err := newPgBouncer(p, settings)
+	b, err := NewPgBouncer(p, settings)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	t.Cleanup(func() { b.End(); os.RemoveAll(b.Dir) })
+	t.Cleanup(b.Remove)
 	if err := b.Begin(); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return b
 }
 
-func newPgBouncer(p *Postgres, settings string) (*PgBouncer, error) {
+// NewPgBouncer returns a pooler that is not started yet.
+func NewPgBouncer(p *Postgres, settings string) (*PgBouncer, error) {
 	dir, err := os.MkdirTemp("", "pawl-pgbouncer-")
 	if err != nil {
 		return nil, err
@@ -72,6 +73,12 @@ func newPgBouncer(p *Postgres, settings string) (*PgBouncer, error) {
 		return exec.Command(filepath.Join(p.bin, "pg_isready"), "-q", "-h", host, "-p", port).Run() == nil
 	}
 	return b, nil
+}
+
+// Remove ends the pooler and removes its files.
+func (b *PgBouncer) Remove() {
+	b.End()
+	_ = os.RemoveAll(b.Dir)
 }
 
 // URL returns the URL of the database through the pooler.

@@ -45,11 +45,12 @@ func PostgresBin() (string, error) {
 // BeginPostgres starts a server with more settings in args, and waits until it serves. Its
 // files are in a new directory in dir, which Remove removes and End does not.
 func BeginPostgres(dir string, run func(*exec.Cmd) error, args ...string) (*Postgres, error) {
-	p, err := newPostgres(dir, run, args)
+	p, err := NewPostgres(dir, args...)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.initialize(); err != nil {
+	p.Run = run
+	if err := p.Initialize(); err != nil {
 		return nil, err
 	}
 	return p, p.Begin()
@@ -61,8 +62,8 @@ func BeginPostgres(dir string, run func(*exec.Cmd) error, args ...string) (*Post
 // set the variable.
 const postgresFiles = "PAWL_POSTGRES_FILES"
 
-// initialize makes the server's files, or copies them.
-func (p *Postgres) initialize() error {
+// Initialize makes the server's files, or copies them.
+func (p *Postgres) Initialize() error {
 	files := os.Getenv(postgresFiles)
 	made := filepath.Join(files, "postgres-"+filepath.Base(filepath.Dir(p.bin)))
 	if files != "" {
@@ -85,7 +86,8 @@ func (p *Postgres) initialize() error {
 // copyFiles copies a directory, and keeps the owner of the files.
 func copyFiles(from, to string) error { return exec.Command("cp", "-a", from, to).Run() }
 
-func newPostgres(dir string, run func(*exec.Cmd) error, args []string) (*Postgres, error) {
+// NewPostgres returns a server that is not started and has no files yet.
+func NewPostgres(dir string, args ...string) (*Postgres, error) {
 	bin, err := PostgresBin()
 	if err != nil {
 		return nil, err
@@ -100,7 +102,7 @@ func newPostgres(dir string, run func(*exec.Cmd) error, args []string) (*Postgre
 			return nil, err
 		}
 	}
-	p.Dir, p.Run, p.often = filepath.Join(top, "data"), run, 20*time.Millisecond
+	p.Dir, p.often = filepath.Join(top, "data"), 20*time.Millisecond
 	p.command = func() (*exec.Cmd, error) {
 		host, port, err := net.SplitHostPort(p.Addr)
 		if err != nil {
@@ -161,17 +163,24 @@ func (p *Postgres) SQL(statements string) (string, error) {
 // Replica starts a streaming replica of the server with more settings in args, and waits
 // until it serves.
 func (p *Postgres) Replica(dir, name string, args ...string) (*Postgres, error) {
-	r, err := newPostgres(dir, p.Run, args)
+	r, err := NewPostgres(dir, args...)
 	if err != nil {
 		return nil, err
 	}
-	host, port, _ := net.SplitHostPort(p.Addr)
-	if err := r.tool("pg_basebackup", "-D", r.Dir, "-h", host, "-p", port, "-U", "pawl", "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+	r.Run = p.Run
+	if err := r.Follow(p.Addr); err != nil {
 		return nil, err
 	}
+	host, port, _ := net.SplitHostPort(p.Addr)
 	// The last of two equal settings counts, so args come last.
 	r.Args = append([]string{"-c", "cluster_name=" + name, "-c", fmt.Sprintf("primary_conninfo=host=%s port=%s user=pawl application_name=%s", host, port, name)}, args...)
 	return r, r.Begin()
+}
+
+// Follow makes the files of a replica of the server at an address. The replica is not started.
+func (p *Postgres) Follow(addr string) error {
+	host, port, _ := net.SplitHostPort(addr)
+	return p.tool("pg_basebackup", "-D", p.Dir, "-h", host, "-p", port, "-U", "pawl", "-R", "-X", "stream", "-c", "fast", "--no-sync")
 }
 
 // Promote makes the replica p a primary.
@@ -192,12 +201,7 @@ func StartPostgres(t T, args ...string) *Postgres {
 // End stops the server for good. It sends QUIT and not KILL: a killed server would leave a shared
 // memory segment, and the machine allows only about 4,000.
 func (p *Postgres) End() {
-	if p.Alive() {
-		pid := p.Pid()
-		_ = syscall.Kill(pid, syscall.SIGCONT)
-		_ = syscall.Kill(pid, syscall.SIGQUIT)
-		Eventually(5*time.Second, func() bool { return !p.Alive() })
-	}
+	p.Quit(syscall.SIGQUIT, 5*time.Second)
 	p.Server.End()
 }
 

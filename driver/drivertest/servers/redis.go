@@ -8,11 +8,13 @@ import (
 	"bufio"
 	"cmp"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +26,6 @@ type Redis struct {
 	Server
 	Program string   // NewRedis sets it to RedisServer()
 	Args    []string // further settings
-	Env     []string // environment of the process, in addition to ours
 }
 
 // RedisServer returns the program of the server: redis-server, or another one that
@@ -37,12 +38,30 @@ func NewRedis(dir string, args ...string) *Redis {
 	r.Dir, r.often = dir, 2*time.Millisecond
 	r.command = func() (*exec.Cmd, error) {
 		base := []string{"--port", r.port(), "--bind", "127.0.0.1", "--save", "", "--dir", r.Dir, "--daemonize", "no"}
-		cmd := exec.Command(r.Program, append(base, r.Args...)...)
-		cmd.Env = append(os.Environ(), r.Env...)
-		return cmd, nil
+		return exec.Command(r.Program, append(base, r.Args...)...), nil
 	}
 	// Another server may have the port, so an answer there proves nothing. The log does.
 	r.serves = func() bool { return strings.Contains(r.Output(), "Ready to accept connections") }
+	return r
+}
+
+// NewSentinel returns a sentinel that is not started yet. It watches the master at an address, under a name; two
+// sentinels agree that the master is down. lines are more settings, with the name after the first word.
+func NewSentinel(dir, name, master string, lines ...string) *Redis {
+	r := NewRedis(dir)
+	r.command = func() (*exec.Cmd, error) {
+		conf := filepath.Join(dir, "sentinel.conf")
+		if b, _ := os.ReadFile(conf); strings.Contains(string(b), "port "+r.port()+"\n") {
+			return exec.Command(r.Program, conf, "--sentinel"), nil // the sentinel has written there what it knows
+		}
+		host, port, _ := net.SplitHostPort(master)
+		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor %s %s %s 2\n", r.port(), dir, name, host, port)
+		for _, line := range lines {
+			text += "sentinel " + strings.Replace(line, " ", " "+name+" ", 1) + "\n"
+		}
+		return exec.Command(r.Program, conf, "--sentinel"), os.WriteFile(conf, []byte(text), 0o600)
+	}
+	r.serves = func() bool { return strings.Contains(r.Output(), "+monitor master") }
 	return r
 }
 
@@ -83,25 +102,46 @@ func (r *Redis) Do(args ...string) (string, error) {
 		}
 		return strings.TrimSpace(string(out)), err
 	}
-	c, err := net.DialTimeout("tcp", r.Addr, Patience)
+	answer, err := r.Call(Patience, args...)
+	if refused := Refused(""); errors.As(err, &refused) {
+		return string(refused), nil
+	}
+	return strings.TrimSpace(answer), err
+}
+
+// Refused is an error that the server has answered.
+type Refused string
+
+func (r Refused) Error() string { return string(r) }
+
+// Call is like Do, but an error that the server answers is of type Refused. limit is how long it may take: a
+// stopped server does not answer, nor may another program that has the port now.
+func (r *Redis) Call(limit time.Duration, args ...string) (answer string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%v: %w", args, err)
+		}
+	}()
+	c, err := net.DialTimeout("tcp", r.Addr, limit)
 	if err != nil {
-		return "", fmt.Errorf("%v: %w", args, err)
+		return "", err
 	}
 	defer c.Close()
-	// Without a deadline the test would wait for ever for a stopped server, or for another program that has the port now.
-	_ = c.SetDeadline(time.Now().Add(Patience))
+	_ = c.SetDeadline(time.Now().Add(limit))
 	request := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, a := range args {
 		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(a), a)
 	}
 	if _, err := c.Write(request); err != nil {
-		return "", fmt.Errorf("%v: %w", args, err)
+		return "", err
 	}
-	answer, err := readReply(bufio.NewReader(c))
-	if err != nil {
-		err = fmt.Errorf("%v: %w", args, err)
+	in := bufio.NewReader(c)
+	kind, _ := in.Peek(1)
+	answer, err = readReply(in)
+	if err == nil && kind[0] == '-' {
+		return "", Refused(answer)
 	}
-	return strings.TrimSpace(answer), err
+	return answer, err
 }
 
 // Commands returns the names of the commands that clients send to the server while f runs, in

@@ -23,6 +23,9 @@ type Server struct {
 	Addr string // host:port for clients; held from the first start to End
 	Dir  string // directory of its files
 
+	Env []string // environment of the process, in addition to ours
+	Log string   // file to which the process's output is appended; empty: Output alone has it
+
 	// Run starts the process: (*exec.Cmd).Start unless set.
 	Run func(*exec.Cmd) error
 
@@ -40,8 +43,8 @@ type Server struct {
 	out   *Output
 }
 
-// hold returns one more address, which s holds until End.
-func (s *Server) hold() (string, error) {
+// Hold returns one more address, which s holds until End.
+func (s *Server) Hold() (string, error) {
 	addr, release, err := Hold()
 	if err == nil {
 		s.holds = append(s.holds, release)
@@ -79,15 +82,18 @@ func (s *Server) Start() error {
 	return s.Await()
 }
 
-// Launch starts the process, and does not wait until it serves.
+// Launch starts the process unless it runs, and does not wait until it serves.
 func (s *Server) Launch() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return errors.New("the server is not used any more")
 	}
+	if s.alive() {
+		return nil
+	}
 	if s.Addr == "" {
-		if s.Addr, err = s.hold(); err != nil {
+		if s.Addr, err = s.Hold(); err != nil {
 			return err
 		}
 	}
@@ -96,7 +102,12 @@ func (s *Server) Launch() (err error) {
 		return err
 	}
 	out := new(Output)
-	cmd.Stdout, cmd.Stderr = out, out
+	if s.Log != "" {
+		if out.file, err = os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+			return err
+		}
+	}
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), s.Env...)
 	cmd.WaitDelay = Patience // a child process of the server may keep the pipe open
 	// If we are killed, the kernel kills the server.
 	if cmd.SysProcAttr == nil {
@@ -111,7 +122,7 @@ func (s *Server) Launch() (err error) {
 		return fmt.Errorf("%w: make deps installs the servers", err)
 	}
 	ended := make(chan struct{})
-	go func() { cmd.Wait(); close(ended) }()
+	go func() { cmd.Wait(); out.file.Close(); close(ended) }()
 	s.cmd, s.ended, s.out = cmd, ended, out
 	return nil
 }
@@ -135,6 +146,10 @@ func (s *Server) Await() error {
 func (s *Server) Alive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.alive()
+}
+
+func (s *Server) alive() bool {
 	if s.cmd == nil {
 		return false
 	}
@@ -154,6 +169,17 @@ func (s *Server) Kill() {
 		s.cmd.Process.Kill()
 		<-s.ended
 	}
+}
+
+// Quit continues the process and sends it a signal that ends it. It kills the process if it has not ended within
+// patience.
+func (s *Server) Quit(sig syscall.Signal, patience time.Duration) {
+	if s.Alive() {
+		s.Cont()
+		_ = syscall.Kill(s.Pid(), sig)
+		Eventually(patience, func() bool { return !s.Alive() })
+	}
+	s.Kill()
 }
 
 // End kills the process for good, and releases its addresses.
@@ -222,13 +248,17 @@ func (s *Server) Output() string {
 
 // Output keeps everything that is written to it.
 type Output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu   sync.Mutex
+	b    bytes.Buffer
+	file *os.File // gets it too, unless nil
 }
 
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.file != nil {
+		_, _ = o.file.Write(p)
+	}
 	return o.b.Write(p)
 }
 

@@ -19,6 +19,7 @@ type ZooKeeper struct {
 	Server
 	Java     []string // flags of the virtual machine
 	Settings []string // lines of zoo.cfg
+	Classes  string   // where Java finds them; NewZooKeeper sets it to those of Debian
 
 	look growing
 }
@@ -32,7 +33,7 @@ const (
 // NewZooKeeper returns a server that is not started yet. The settings must include tickTime.
 // Settings that begin with -D are flags of Java.
 func NewZooKeeper(dir string, settings ...string) *ZooKeeper {
-	z := &ZooKeeper{Java: []string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dzookeeper.forceSync=no"}}
+	z := &ZooKeeper{Classes: classes, Java: []string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dzookeeper.forceSync=no"}}
 	z.Dir, z.often, z.look = dir, 10*time.Millisecond, growing(400*time.Millisecond)
 	for _, line := range settings {
 		if strings.HasPrefix(line, "-D") {
@@ -50,13 +51,13 @@ func NewZooKeeper(dir string, settings ...string) *ZooKeeper {
 		if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 			return nil, err
 		}
-		args := append(z.Java[:len(z.Java):len(z.Java)], "-cp", classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+		args := append(z.Java[:len(z.Java):len(z.Java)], "-cp", z.Classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 		return exec.Command("java", args...), nil
 	}
 	// A server that is not ready yet may accept a connection and never answer.
 	z.serves = func() bool {
 		soon := z.look.next()
-		return strings.Contains(wordWithin(soon, z.Addr, "srvr"), "Mode:") && strings.Contains(wordWithin(soon, z.Addr, "conf"), z.Dir)
+		return strings.Contains(WordWithin(soon, z.Addr, "srvr"), "Mode:") && strings.Contains(WordWithin(soon, z.Addr, "conf"), z.Dir)
 	}
 	return z
 }
@@ -76,9 +77,10 @@ func StartZooKeeper(t T, settings ...string) *ZooKeeper {
 func (z *ZooKeeper) Word(w string) string { return Word(z.Addr, w) }
 
 // Word is ZooKeeper.Word for the server at addr.
-func Word(addr, w string) string { return wordWithin(5*time.Second, addr, w) }
+func Word(addr, w string) string { return WordWithin(5*time.Second, addr, w) }
 
-func wordWithin(limit time.Duration, addr, w string) string {
+// WordWithin is Word with a limit for the answer of a server that may be stopped.
+func WordWithin(limit time.Duration, addr, w string) string {
 	c, err := net.DialTimeout("tcp", addr, limit)
 	if err != nil {
 		return ""

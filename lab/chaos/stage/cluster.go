@@ -7,11 +7,11 @@ package stage
 import (
 	"fmt"
 	"net"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
@@ -20,8 +20,9 @@ import (
 // bus does not use it.
 type cluster struct {
 	Settings
-	nodes []*clusterNode
-	links wires
+	nodes   []*clusterNode
+	links   wires
+	release []func() // the ports of the cluster bus
 }
 
 type clusterNode struct {
@@ -74,19 +75,21 @@ func (c *cluster) newNode(i int) (*clusterNode, error) {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(l.Addr())
-	bus, err := freePorts(1)
+	addr, release, err := servers.Hold()
 	if err != nil {
 		return nil, err
 	}
-	r, err := NewRedis(filepath.Join(c.Dir, fmt.Sprint("node", i)), c.Clocks, "--cluster-enabled", "yes", "--cluster-node-timeout", "1500",
-		"--cluster-port", bus[0], "--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", port, "--cluster-announce-bus-port", bus[0],
+	c.release = append(c.release, release)
+	_, bus, _ := net.SplitHostPort(addr)
+	r, err := c.newRedis(fmt.Sprint("node", i), "--cluster-enabled", "yes", "--cluster-node-timeout", "1500",
+		"--cluster-port", bus, "--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", port, "--cluster-announce-bus-port", bus,
 		"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0", "--cluster-migration-barrier", "10")
 	if err != nil {
 		return nil, err
 	}
 	l.SetTarget(r.Addr)
 	id, err := r.Do("CLUSTER", "MYID")
-	return &clusterNode{r, l, id, bus[0]}, err
+	return &clusterNode{r, l, id, bus}, err
 }
 
 func (c *cluster) meet(n *clusterNode) error {
@@ -155,7 +158,10 @@ func (c *cluster) Heal() error {
 
 func (c *cluster) Stop() {
 	c.links.close()
-	killAll(c.nodes)
+	endAll(c.nodes)
+	for _, release := range c.release {
+		release()
+	}
 }
 
 // draw draws one of the nodes with a role, or one of all nodes if role is "". It returns nil if there is none.
@@ -225,7 +231,7 @@ func (c *cluster) replace(a *Act) error {
 	m.Kill()
 	_ = await("a new master", 4*time.Second, func() error {
 		for _, n := range c.nodes {
-			if n != m && n.Runs() && n.Info("cluster", "cluster_slots_fail") == "0" && n.Info("cluster", "cluster_slots_pfail") == "0" &&
+			if n != m && n.Alive() && n.Info("cluster", "cluster_slots_fail") == "0" && n.Info("cluster", "cluster_slots_pfail") == "0" &&
 				n.Info("cluster", "cluster_state") == "ok" {
 				return nil
 			}
@@ -233,7 +239,7 @@ func (c *cluster) replace(a *Act) error {
 		return fmt.Errorf("none yet")
 	})
 	a.Last(0, a.TTL)
-	return m.Up()
+	return m.Start()
 }
 
 // reshard moves some slots with keys from one master to another, as redis-cli does. No other
@@ -276,7 +282,8 @@ func (c *cluster) move(slot string, from, to *clusterNode, a *Act) error {
 		if key == "" {
 			break
 		}
-		if _, err := from.Do("MIGRATE", "127.0.0.1", to.port, key, "0", "2000"); err != nil {
+		_, port, _ := net.SplitHostPort(to.Addr)
+		if _, err := from.Do("MIGRATE", "127.0.0.1", port, key, "0", "2000"); err != nil {
 			return err
 		}
 		a.Last(0, 100*time.Millisecond)

@@ -5,8 +5,7 @@
 package stage
 
 import (
-	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
@@ -23,87 +23,45 @@ import (
 // worker has its own link to each member.
 type etcd struct {
 	Settings
-	members []*etcdMember
+	members []*servers.Etcd
+	addrs   []string
 	peers   wires // the links to each member from the others
 	links   []wires
 }
 
-type etcdMember struct {
-	Process
-	addr string
-}
-
 func newEtcd(s Settings) (Topology, error) {
 	t := &etcd{Settings: s}
-	ports, err := freePorts(6)
-	if err != nil {
-		return nil, err
-	}
-	var initial []string
+	var peers, initial []string
 	for i := range 3 {
-		l, err := link.New("127.0.0.1:" + ports[3+i])
+		m := servers.NewEtcd(filepath.Join(s.Dir, fmt.Sprint("etcd", i)))
+		m.Program = cmp.Or(os.Getenv("CHAOS_ETCD"), m.Program)
+		more, err := s.member(&m.Server, 1)
 		if err != nil {
 			return nil, err
 		}
-		t.peers = append(t.peers, l)
+		l, err := link.New(more[0])
+		if err != nil {
+			return nil, err
+		}
+		t.members, t.addrs = append(t.members, m), append(t.addrs, m.Addr)
+		t.peers, peers = append(t.peers, l), append(peers, more[0])
 		initial = append(initial, fmt.Sprintf("m%d=http://%s", i, l.Addr()))
 	}
-	for i := range 3 {
-		m := &etcdMember{addr: "127.0.0.1:" + ports[i]}
-		m.Dir = filepath.Join(s.Dir, fmt.Sprint("etcd", i))
-		if err := os.MkdirAll(m.Dir, 0o700); err != nil {
-			return nil, err
-		}
-		m.Args = append(program("CHAOS_ETCD", "etcd"), "--name", fmt.Sprint("m", i), "--data-dir", filepath.Join(m.Dir, "data"),
-			"--listen-client-urls", "http://"+m.addr, "--advertise-client-urls", "http://"+m.addr,
-			"--listen-peer-urls", "http://127.0.0.1:"+ports[3+i], "--initial-advertise-peer-urls", "http://"+t.peers[i].Addr(),
-			"--initial-cluster", strings.Join(initial, ","), "--heartbeat-interval", "100", "--election-timeout", "600", "--logger", "zap", "--log-level", "warn")
-		if err := m.Start(); err != nil {
-			return nil, err
-		}
-		t.members = append(t.members, m)
+	for i, m := range t.members {
+		m.Args = []string{"--name", fmt.Sprint("m", i), "--data-dir", filepath.Join(m.Dir, "data"),
+			"--listen-client-urls", "http://" + m.Addr, "--advertise-client-urls", "http://" + m.Addr,
+			"--listen-peer-urls", "http://" + peers[i], "--initial-advertise-peer-urls", "http://" + t.peers[i].Addr(),
+			"--initial-cluster", strings.Join(initial, ","), "--heartbeat-interval", "100", "--election-timeout", "600", "--logger", "zap", "--log-level", "warn"}
 	}
-	if t.links, err = s.eachWorker(t.addrs()...); err != nil {
+	var err error
+	if t.links, err = s.eachWorker(t.addrs...); err != nil {
 		return nil, err
 	}
 	return t, up(t.members)
 }
 
-// Up also waits until the member can read through the majority.
-func (m *etcdMember) Up() error {
-	if err := m.Start(); err != nil {
-		return err
-	}
-	return await("etcd at "+m.addr, start, func() error {
-		_, err := m.call("/v3/kv/range", `{"key":"eA=="}`)
-		return err
-	})
-}
-
-// call sends a request to the member's gateway.
-func (m *etcdMember) call(path, body string) (string, error) {
-	client := http.Client{Timeout: 3 * time.Second}
-	r, err := client.Post("http://"+m.addr+path, "application/json", bytes.NewReader([]byte(body)))
-	if err != nil {
-		return "", err
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
-	if err == nil && r.StatusCode != http.StatusOK {
-		err = errors.New(string(b))
-	}
-	return string(b), err
-}
-
-func (t *etcd) addrs() (all []string) {
-	for _, m := range t.members {
-		all = append(all, m.addr)
-	}
-	return all
-}
-
 func (t *etcd) URL(worker int) string { return "etcd://" + strings.Join(t.links[worker].addrs(), ",") }
-func (t *etcd) Direct() string        { return "etcd://" + strings.Join(t.addrs(), ",") }
+func (t *etcd) Direct() string        { return "etcd://" + strings.Join(t.addrs, ",") }
 
 func (t *etcd) Guests() []Guest { return guests(t.Settings, t.Direct(), t.Direct()+"/elsewhere/") }
 
@@ -122,17 +80,20 @@ func (t *etcd) Heal() error {
 func (t *etcd) Stop() {
 	t.clients().close()
 	t.peers.close()
-	killAll(t.members)
+	endAll(t.members)
 }
 
 // leader returns the number of the member that claims to be the leader, or -1.
 func (t *etcd) leader() int {
+	client := http.Client{Timeout: 3 * time.Second}
 	for i, m := range t.members {
-		s, err := m.call("/v3/maintenance/status", "{}")
+		r, err := client.Post("http://"+m.Addr+"/v3/maintenance/status", "application/json", strings.NewReader("{}"))
 		if err != nil {
 			continue
 		}
-		if id := field(s, "member_id"); id != "" && id == field(s, "leader") {
+		b, _ := io.ReadAll(r.Body)
+		r.Body.Close()
+		if id := field(string(b), "member_id"); id != "" && id == field(string(b), "leader") {
 			return i
 		}
 	}
@@ -150,7 +111,7 @@ func field(s, key string) string {
 }
 
 func (t *etcd) Faults() []Fault {
-	draw := func(a *Act) *etcdMember { return t.members[a.Rand.IntN(3)] }
+	draw := func(a *Act) *servers.Etcd { return t.members[a.Rand.IntN(3)] }
 	leads := func(a *Act, f func(leader int) error) error {
 		if i := t.leader(); i >= 0 {
 			return f(i)

@@ -5,69 +5,111 @@
 package stage
 
 import (
-	"syscall"
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
-// host is a server. Up starts it unless it runs, and waits until it serves.
+// host is a server of package servers.
 type host interface {
-	Signal(syscall.Signal)
+	Launch() error
+	Await() error
 	Kill()
-	Start() error
-	Up() error
+	Stop()
+	Cont()
+	End()
 }
 
 // up continues and starts all hosts, and then waits for them: one host may need the others.
 func up[H host](all []H) error {
 	for _, h := range all {
-		h.Signal(syscall.SIGCONT)
-		if err := h.Start(); err != nil {
+		h.Cont()
+		if err := h.Launch(); err != nil {
 			return err
 		}
 	}
 	for _, h := range all {
-		if err := h.Up(); err != nil {
+		if err := h.Await(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func killAll[H host](all []H) {
+// endAll ends hosts for good.
+func endAll[H host](all []H) {
 	for _, h := range all {
-		h.Kill()
+		h.End()
 	}
 }
 
 // freeze stops hosts for at most longest. They go on one after the other.
-func freeze[H interface{ Signal(syscall.Signal) }](a *Act, longest time.Duration, all ...H) error {
+func freeze[H host](a *Act, longest time.Duration, all ...H) error {
 	for _, h := range all {
-		h.Signal(syscall.SIGSTOP)
+		h.Stop()
 	}
 	a.Last(a.TTL/20, longest)
 	for i, h := range all {
 		if i > 0 {
 			a.Last(0, a.TTL/10)
 		}
-		h.Signal(syscall.SIGCONT)
+		h.Cont()
 	}
 	return nil
 }
 
 // crash kills hosts, and starts them again after a while.
 func crash[H host](a *Act, all ...H) error {
-	killAll(all)
+	for _, h := range all {
+		h.Kill()
+	}
 	a.Last(0, a.TTL)
 	for _, h := range all {
-		if err := h.Start(); err != nil {
+		if err := h.Launch(); err != nil {
 			return err
 		}
 	}
 	a.Last(a.TTL/2, a.TTL)
 	return nil
 }
+
+// member prepares server i of a cluster of three, with n more addresses than that for clients.
+func (s Settings) member(h *servers.Server, n int) (more []string, err error) {
+	if err := os.MkdirAll(h.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	h.Log = logIn(h.Dir)
+	if h.Addr, err = h.Hold(); err != nil {
+		return nil, err
+	}
+	for range n {
+		addr, err := h.Hold()
+		if err != nil {
+			return nil, err
+		}
+		more = append(more, addr)
+	}
+	return more, nil
+}
+
+// logIn returns the file with the output of a server or a client.
+func logIn(dir string) string { return filepath.Join(dir, "out") }
+
+// await calls f until it returns nil, for at most patience.
+func await(what string, patience time.Duration, f func() error) error {
+	var err error
+	if servers.Eventually(patience, func() bool { err = f(); return err == nil }) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// start is how long a server may take to start on a very busy machine.
+const start = time.Minute
 
 // linksTo returns links to the addresses.
 func linksTo(addrs ...string) (wires, error) {

@@ -7,7 +7,6 @@ package stage
 import (
 	"fmt"
 	"net"
-	"path/filepath"
 	"slices"
 	"time"
 )
@@ -27,7 +26,7 @@ func newMove(s Settings, cuts, apart bool) (Topology, error) {
 	t := &move{Settings: s, cuts: cuts, apart: apart}
 	for i := range t.servers {
 		var err error
-		if t.servers[i], err = NewRedis(filepath.Join(s.Dir, fmt.Sprint("redis", i)), s.Clocks); err != nil {
+		if t.servers[i], err = s.newRedis(fmt.Sprint("redis", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +78,7 @@ func (t *move) lead() {
 
 func (t *move) Stop() {
 	t.links.close()
-	killAll(t.servers[:])
+	endAll(t.servers[:])
 }
 
 func (t *move) Faults() []Fault {
@@ -123,7 +122,7 @@ func (t *move) moving(kill bool) func(*Act) error {
 		}
 		a.Last(0, a.TTL)
 		if kill {
-			if err := t.servers[old].Up(); err != nil {
+			if err := t.servers[old].Start(); err != nil {
 				return err
 			}
 			if err := t.follow(old, next); err != nil {

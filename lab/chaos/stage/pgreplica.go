@@ -7,7 +7,6 @@ package stage
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,12 +50,12 @@ func (t *replicated) begin() (err error) {
 		if t.servers[i], err = newPGServer(settings...); err != nil {
 			return err
 		}
-		if t.streams[i], err = link.New(t.servers[i].addr); err != nil {
+		if t.streams[i], err = link.New(t.servers[i].Addr); err != nil {
 			return err
 		}
 	}
 	if t.Clocks {
-		file := filepath.Join(os.TempDir(), filepath.Base(t.servers[0].Dir)+".time")
+		file := filepath.Join(os.TempDir(), filepath.Base(filepath.Dir(t.servers[0].Dir))+".time")
 		if t.time, err = newClock(file); err != nil {
 			return err
 		}
@@ -64,10 +63,10 @@ func (t *replicated) begin() (err error) {
 			p.Env = t.time.env()
 		}
 	}
-	if t.links, err = t.eachWorker(t.servers[0].addr, t.servers[1].addr); err != nil {
+	if t.links, err = t.eachWorker(t.servers[0].Addr, t.servers[1].Addr); err != nil {
 		return err
 	}
-	if err := errors.Join(t.servers[0].initdb(), t.servers[0].up()); err != nil {
+	if err := errors.Join(t.servers[0].Initialize(), t.servers[0].up()); err != nil {
 		return err
 	}
 	return t.follow(1)
@@ -79,11 +78,10 @@ func (t *replicated) follow(i int) error {
 	p, from := t.servers[i], t.streams[1-i]
 	p.destroy()
 	from.Heal()
-	if err := await("the folder of a replica", start, func() error { return os.RemoveAll(p.data()) }); err != nil {
+	if err := await("the folder of a replica", start, func() error { return os.RemoveAll(p.Dir) }); err != nil {
 		return err
 	}
-	host, port, _ := net.SplitHostPort(from.Addr())
-	if err := p.tool("pg_basebackup", "-D", p.data(), "-h", host, "-p", port, "-U", "pawl", "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+	if err := p.Follow(from.Addr()); err != nil {
 		return err
 	}
 	if err := p.up(); err != nil {
@@ -96,7 +94,7 @@ func (t *replicated) follow(i int) error {
 // streaming waits until the replica streams from the primary.
 func (t *replicated) streaming() error {
 	return await("the replica", start, func() error {
-		n, err := t.servers[t.primary].sql("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")
+		n, err := t.servers[t.primary].SQL("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")
 		if err == nil && n != "1" {
 			err = fmt.Errorf("%s replicas follow", n)
 		}
@@ -113,7 +111,7 @@ func (t *replicated) URL(worker int) string {
 }
 
 func (t *replicated) all() wires     { return slices.Concat(t.links...) }
-func (t *replicated) both() string   { return t.servers[0].addr + "," + t.servers[1].addr }
+func (t *replicated) both() string   { return t.servers[0].Addr + "," + t.servers[1].Addr }
 func (t *replicated) Direct() string { return t.at(t.both(), "pawl") }
 func (t *replicated) Guests() []Guest {
 	return guests(t.Settings, t.Direct(), t.at(t.both(), "elsewhere"))
@@ -148,7 +146,8 @@ func (t *replicated) Stop() {
 			t.streams[i].Close()
 		}
 		if p != nil {
-			p.remove()
+			p.signal(syscall.SIGCONT)
+			p.Remove()
 		}
 	}
 	if t.time != nil {
@@ -168,10 +167,10 @@ func (t *replicated) replace(a *Act, end, meanwhile func(old *pgServer)) error {
 	if a.Rand.IntN(2) == 0 {
 		a.Last(0, a.TTL/2)
 	}
-	if err := next.tool("pg_ctl", "promote", "-w", "-D", next.data()); err != nil {
+	if err := next.Promote(); err != nil {
 		return err
 	}
-	a.Note("%s is the primary", next.addr)
+	a.Note("%s is the primary", next.Addr)
 	if meanwhile != nil {
 		meanwhile(old)
 	}

@@ -5,12 +5,12 @@
 package stage
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // postgres is a PostgreSQL server whose commits reach the disk, with a link for each
@@ -18,8 +18,7 @@ import (
 type postgres struct {
 	Settings
 	server *pgServer
-	pooler Process
-	pooled string // address of the pooler
+	pooler *servers.PgBouncer
 	time   *clock // nil: the machine's clock
 	links  wires
 }
@@ -31,7 +30,7 @@ func newPostgres(s Settings) (Topology, error) {
 		err = t.up()
 	}
 	if err == nil {
-		t.links, err = linksTo(append([]string{t.pooled}, slices.Repeat([]string{t.server.addr}, s.Workers-1)...)...)
+		t.links, err = linksTo(append([]string{t.pooler.Addr}, slices.Repeat([]string{t.server.Addr}, s.Workers-1)...)...)
 	}
 	if err != nil {
 		t.Stop()
@@ -46,22 +45,15 @@ func (t *postgres) prepare() (err error) {
 		return err
 	}
 	if t.Clocks {
-		if t.time, err = newClock(filepath.Join(t.server.Dir, "time")); err != nil {
+		if t.time, err = newClock(filepath.Join(filepath.Dir(t.server.Dir), "time")); err != nil {
 			return err
 		}
 		t.server.Env = t.time.env()
 	}
-	ports, err := freePorts(1)
-	if err != nil {
+	if t.pooler, err = servers.NewPgBouncer(t.server.Postgres, ""); err != nil {
 		return err
 	}
-	t.pooled = "127.0.0.1:" + ports[0]
-	conf := filepath.Join(t.server.Dir, "pgbouncer.ini")
-	t.pooler.Dir = t.server.Dir
-	t.pooler.Args = append(t.server.as[:len(t.server.as):len(t.server.as)], "/usr/sbin/pgbouncer", "-q", conf)
-	text := fmt.Sprintf("[databases]\npostgres = host=127.0.0.1 port=%s user=pawl\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nunix_socket_dir =\n"+
-		"auth_type = any\npool_mode = transaction\ndefault_pool_size = 5\nserver_login_retry = 0.1\n", t.server.port, ports[0])
-	return errors.Join(t.server.initdb(), os.WriteFile(conf, []byte(text), 0o644))
+	return t.server.Initialize()
 }
 
 // up starts the server and the pooler, if they do not run, and waits until they serve.
@@ -69,12 +61,7 @@ func (t *postgres) up() error {
 	if err := t.server.up(); err != nil {
 		return err
 	}
-	return await("PgBouncer at "+t.pooled, start, func() error {
-		if err := t.pooler.Start(); err != nil {
-			return err
-		}
-		return serving(t.server.bin, t.pooled)
-	})
+	return await("PgBouncer", start, t.pooler.Start)
 }
 
 func (t *postgres) at(addr, schema string) string {
@@ -82,9 +69,9 @@ func (t *postgres) at(addr, schema string) string {
 }
 
 func (t *postgres) URL(worker int) string { return t.at(t.links[worker].Addr(), "pawl") }
-func (t *postgres) Direct() string        { return t.at(t.server.addr, "pawl") }
+func (t *postgres) Direct() string        { return t.at(t.server.Addr, "pawl") }
 func (t *postgres) Guests() []Guest {
-	return guests(t.Settings, t.Direct(), t.at(t.server.addr, "elsewhere"))
+	return guests(t.Settings, t.Direct(), t.at(t.server.Addr, "elsewhere"))
 }
 
 func (t *postgres) Promise() Promise {
@@ -94,15 +81,18 @@ func (t *postgres) Promise() Promise {
 func (t *postgres) Heal() error {
 	t.links.heal()
 	t.server.signal(syscall.SIGCONT)
-	t.pooler.Signal(syscall.SIGCONT)
+	t.pooler.Cont()
 	return t.up()
 }
 
 func (t *postgres) Stop() {
 	t.links.close()
-	t.pooler.Kill()
+	if t.pooler != nil {
+		t.pooler.Remove()
+	}
 	if t.server != nil {
-		t.server.remove()
+		t.server.signal(syscall.SIGCONT)
+		t.server.Remove()
 	}
 }
 
@@ -118,12 +108,11 @@ func (t *postgres) Faults() []Fault {
 			return t.up()
 		}},
 		Fault{Kind: "orderly restart of PgBouncer", Do: func(a *Act) error {
-			t.pooler.Signal(syscall.SIGINT) // PgBouncer then waits for open transactions
-			t.pooler.Term(a.TTL)
+			t.pooler.Quit(syscall.SIGINT, a.TTL) // PgBouncer then waits for open transactions
 			return t.up()
 		}},
 		Fault{Kind: "PgBouncer stops and continues", Do: func(a *Act) error {
-			return freeze(a, 2*a.TTL, &t.pooler)
+			return freeze(a, 2*a.TTL, t.pooler)
 		}},
 	)
 }

@@ -5,47 +5,48 @@
 package stage
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
-// Redis is a Redis server. It runs the program in $CHAOS_REDIS_SERVER, or redis-server.
+// Redis is a Redis server or a sentinel. It runs the program in $CHAOS_REDIS_SERVER, or redis-server.
 type Redis struct {
-	Process
-	Addr string // address of the server itself
-	port string
+	*servers.Redis
 	time *clock     // its wall clock; nil: the machine's clock
 	down sync.Mutex // held by a fault that has killed the server, until it starts the server again: another fault would start it too early
 }
 
-// NewRedis starts a server in a folder, with more settings.
-func NewRedis(dir string, clock bool, args ...string) (*Redis, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	ports, err := freePorts(1)
-	if err != nil {
-		return nil, err
-	}
-	r := &Redis{port: ports[0], Addr: "127.0.0.1:" + ports[0]}
-	r.Dir = dir
-	r.Args = append(program("CHAOS_REDIS_SERVER", "redis-server"), "--port", r.port, "--bind", "127.0.0.1", "--save", "", "--dir", dir,
-		"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--repl-timeout", "10")
-	r.Args = append(r.Args, args...)
-	if clock {
+// newRedis starts a server in a folder of its own, with more settings.
+func (s Settings) newRedis(name string, args ...string) (*Redis, error) {
+	dir := filepath.Join(s.Dir, name)
+	r := &Redis{Redis: servers.NewRedis(dir, append([]string{
+		"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--repl-timeout", "10"}, args...)...)}
+	if s.Clocks {
 		if err := r.fakeClock(); err != nil {
 			return nil, err
 		}
 	}
-	return r, r.Up()
+	return r, r.begin()
+}
+
+func (r *Redis) begin() error {
+	r.Program = cmp.Or(os.Getenv("CHAOS_REDIS_SERVER"), "redis-server")
+	r.Log = logIn(r.Dir)
+	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
+		return err
+	}
+	return r.Begin()
 }
 
 // fakeClock makes the server use a wall clock in a file. The file is beside the server's folder,
-// because Wipe empties the folder. jemalloc asks for the time before libfaketime is ready, so
+// because wipe empties the folder. jemalloc asks for the time before libfaketime is ready, so
 // fakeClock preloads libc, whose allocator replaces jemalloc.
 func (r *Redis) fakeClock() error {
 	libc, err := filepath.Glob("/lib/*/libc.so.6")
@@ -59,26 +60,19 @@ func (r *Redis) fakeClock() error {
 	return nil
 }
 
-// Up starts the server unless it runs, and waits until it answers.
-func (r *Redis) Up() error {
-	if err := r.Start(); err != nil {
-		return err
+// wipe deletes the data of the server, and keeps what a node knows of its cluster.
+func (r *Redis) wipe() error {
+	entries, err := os.ReadDir(r.Dir)
+	for _, e := range entries {
+		if path := filepath.Join(r.Dir, e.Name()); err == nil && path != r.Log && e.Name() != "nodes.conf" {
+			err = os.RemoveAll(path)
+		}
 	}
-	return await("redis-server on "+r.port, start, func() error {
-		if !r.Runs() {
-			out, _ := os.ReadFile(r.Log())
-			return fmt.Errorf("%w: %s", errEnded, out[max(0, len(out)-500):])
-		}
-		_, err := r.Do("PING")
-		if err != nil && strings.HasPrefix(err.Error(), "MASTERDOWN") {
-			return nil
-		}
-		return err
-	})
+	return err
 }
 
 // Do sends a command directly to the server, not over a link.
-func (r *Redis) Do(args ...string) (string, error) { return ask(r.Addr, 3*time.Second, args...) }
+func (r *Redis) Do(args ...string) (string, error) { return r.Call(3*time.Second, args...) }
 
 // Info returns a field of INFO, or of CLUSTER INFO.
 func (r *Redis) Info(section, field string) string {

@@ -6,7 +6,6 @@ package stage
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -15,20 +14,21 @@ import (
 type redlock struct {
 	Settings
 	servers []*Redis
+	addrs   []string
 	links   []wires // for each worker, a link to each server
 }
 
 func newRedlock(s Settings, n int) (Topology, error) {
 	t := &redlock{Settings: s}
 	for i := range n {
-		r, err := NewRedis(filepath.Join(s.Dir, fmt.Sprint("redis", i)), s.Clocks)
+		r, err := s.newRedis(fmt.Sprint("redis", i))
 		if err != nil {
 			return nil, err
 		}
-		t.servers = append(t.servers, r)
+		t.servers, t.addrs = append(t.servers, r), append(t.addrs, r.Addr)
 	}
 	var err error
-	t.links, err = s.eachWorker(t.addrs()...)
+	t.links, err = s.eachWorker(t.addrs...)
 	return t, err
 }
 
@@ -37,25 +37,17 @@ func (t *redlock) url(addrs []string) string {
 	return fmt.Sprintf("redlock://%s?max_ttl=%v&node_timeout=%v", strings.Join(addrs, ","), t.MaxTTL, t.TTL/20)
 }
 
-func (t *redlock) addrs() (all []string) {
-	for _, r := range t.servers {
-		all = append(all, r.Addr)
-	}
-	return all
-}
-
 func (t *redlock) URL(worker int) string { return t.url(t.links[worker].addrs()) }
-func (t *redlock) Direct() string        { return t.url(t.addrs()) }
+func (t *redlock) Direct() string        { return t.url(t.addrs) }
 
 func (t *redlock) Guests() []Guest {
-	addrs := t.addrs()
 	all := append(redisGuests(t.Settings, t.Direct()),
 		Guest{Kind: "a clock that is ahead", Beyond: "clocks of clients disagree while nodes forget", URL: t.Direct(), Args: []string{"-wall", "60s"}},
 		Guest{Kind: "a clock that is behind", Beyond: "clocks of clients disagree while nodes forget", URL: t.Direct(), Args: []string{"-wall", "-60s"}},
 	)
-	if len(addrs) > 3 {
-		all = append(all, Guest{Kind: "three of the masters", URL: t.url(addrs[:3])},
-			Guest{Kind: "three others of the masters", URL: t.url(addrs[2:])})
+	if len(t.addrs) > 3 {
+		all = append(all, Guest{Kind: "three of the masters", URL: t.url(t.addrs[:3])},
+			Guest{Kind: "three others of the masters", URL: t.url(t.addrs[2:])})
 	}
 	return all
 }
@@ -73,7 +65,7 @@ func (t *redlock) Heal() error {
 
 func (t *redlock) Stop() {
 	t.all().close()
-	killAll(t.servers)
+	endAll(t.servers)
 }
 
 func (t *redlock) Faults() []Fault {

@@ -7,10 +7,10 @@ package stage
 import (
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
@@ -37,7 +37,7 @@ func newSentinel(s Settings) (Topology, error) {
 			first, firstPort, _ := net.SplitHostPort(t.links[0].Addr())
 			args = append(args, "--replicaof", first+" "+firstPort)
 		}
-		r, err := NewRedis(filepath.Join(s.Dir, fmt.Sprint("redis", i)), s.Clocks, args...)
+		r, err := s.newRedis(fmt.Sprint("redis", i), args...)
 		if err != nil {
 			return nil, err
 		}
@@ -46,22 +46,8 @@ func newSentinel(s Settings) (Topology, error) {
 	}
 	for i := range 3 {
 		dir := filepath.Join(s.Dir, fmt.Sprint("sentinel", i))
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
-		host, port, _ := net.SplitHostPort(t.links[0].Addr())
-		ports, err := freePorts(1)
-		if err != nil {
-			return nil, err
-		}
-		conf := filepath.Join(dir, "sentinel.conf")
-		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor m %s %s 2\nsentinel down-after-milliseconds m 2000\nsentinel failover-timeout m 4000\n", ports[0], dir, host, port)
-		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-			return nil, err
-		}
-		r := &Redis{Addr: "127.0.0.1:" + ports[0], port: ports[0]}
-		r.Dir, r.Args = dir, append(program("CHAOS_REDIS_SERVER", "redis-server"), conf, "--sentinel")
-		if err := r.Up(); err != nil {
+		r := &Redis{Redis: servers.NewSentinel(dir, "m", t.links[0].Addr(), "down-after-milliseconds 2000", "failover-timeout 4000")}
+		if err := r.begin(); err != nil {
 			return nil, err
 		}
 		t.sentinels = append(t.sentinels, r)
@@ -138,7 +124,7 @@ func (t *sentinel) Heal() error {
 
 func (t *sentinel) Stop() {
 	t.links.close()
-	killAll(append(t.sentinels[:3:3], t.servers...))
+	endAll(append(t.sentinels[:3:3], t.servers...))
 }
 
 func (t *sentinel) Faults() []Fault {
@@ -170,7 +156,7 @@ func (t *sentinel) Faults() []Fault {
 				a.Last(a.TTL/10, a.TTL/10)
 			}
 			a.Last(0, a.TTL)
-			return m.Up()
+			return m.Start()
 		}},
 	)
 }

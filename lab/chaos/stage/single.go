@@ -6,7 +6,6 @@ package stage
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +21,7 @@ type single struct {
 func newSingle(s Settings, args []string) (Topology, error) {
 	t := &single{Settings: s}
 	var err error
-	if t.server, err = NewRedis(filepath.Join(s.Dir, "redis"), s.Clocks, args...); err != nil {
+	if t.server, err = s.newRedis("redis", args...); err != nil {
 		return nil, err
 	}
 	t.links, err = linksTo(slices.Repeat([]string{t.server.Addr}, s.Workers)...)
@@ -51,7 +50,7 @@ func (t *single) Heal() error {
 
 func (t *single) Stop() {
 	t.links.close()
-	t.server.Kill()
+	t.server.End()
 }
 
 func (t *single) Faults() []Fault {
@@ -105,10 +104,10 @@ func restart(a *Act, r *Redis, empty bool) error {
 	defer r.down.Unlock()
 	r.Kill()
 	if empty {
-		if err := r.Wipe("nodes.conf"); err != nil {
+		if err := r.wipe(); err != nil {
 			return err
 		}
 	}
 	a.Last(0, a.TTL)
-	return r.Up()
+	return r.Start()
 }

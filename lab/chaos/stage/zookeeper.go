@@ -5,16 +5,16 @@
 package stage
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
@@ -22,123 +22,70 @@ import (
 // has its own link to each other server, and each worker has its own link to each server.
 type zookeeper struct {
 	Settings
-	servers []*zooServer
+	servers []*servers.ZooKeeper
+	addrs   []string
 	between [3]wires // the links of server i to the others
 	links   []wires
-}
-
-type zooServer struct {
-	Process
-	addr string
 }
 
 const zooTick = 200 * time.Millisecond
 
 func newZooKeeper(s Settings) (Topology, error) {
 	t := &zookeeper{Settings: s}
-	ports, err := freePorts(9) // for clients, the quorum and elections
-	if err != nil {
-		return nil, err
+	peers := make([][]string, 3) // the addresses of each for the quorum and for elections
+	for i := range peers {
+		z := servers.NewZooKeeper(filepath.Join(s.Dir, fmt.Sprint("zk", i)),
+			fmt.Sprint("tickTime=", zooTick.Milliseconds()), "initLimit=50", "syncLimit=25", "-Dzookeeper.forceSync=yes")
+		z.Classes = cmp.Or(os.Getenv("CHAOS_ZOOKEEPER_CLASSPATH"), z.Classes)
+		var err error
+		if peers[i], err = s.member(&z.Server, 2); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(z.Dir, "myid"), []byte(fmt.Sprint(i+1)), 0o600); err != nil {
+			return nil, err
+		}
+		t.servers, t.addrs = append(t.servers, z), append(t.addrs, z.Addr)
 	}
-	for i := range 3 {
-		z := &zooServer{addr: "127.0.0.1:" + ports[i]}
-		z.Dir = filepath.Join(s.Dir, fmt.Sprint("zk", i))
-		conf := fmt.Sprintf("tickTime=%d\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n"+
-			"4lw.commands.whitelist=*\nmaxSessionTimeout=120000\ninitLimit=50\nsyncLimit=25\n", zooTick.Milliseconds(), z.Dir, ports[i])
-		for j := range 3 {
-			addrs := [2]string{"127.0.0.1:" + ports[3+j], ports[6+j]}
+	for i, z := range t.servers {
+		for j, peer := range peers {
+			quorum := peer[0]
 			if j != i { // the port for elections has no link, so no faults
-				l, err := link.New(addrs[0])
+				l, err := link.New(quorum)
 				if err != nil {
 					return nil, err
 				}
 				t.between[i] = append(t.between[i], l)
-				addrs[0] = l.Addr()
+				quorum = l.Addr()
 			}
-			conf += fmt.Sprintf("server.%d=%s:%s\n", j+1, addrs[0], addrs[1])
+			_, election, _ := net.SplitHostPort(peer[1])
+			z.Settings = append(z.Settings, fmt.Sprintf("server.%d=%s:%s", j+1, quorum, election))
 		}
-		if err := z.configure(conf, i+1); err != nil {
-			return nil, err
-		}
-		t.servers = append(t.servers, z)
 	}
-	if t.links, err = s.eachWorker(t.addrs()...); err != nil {
+	var err error
+	if t.links, err = s.eachWorker(t.addrs...); err != nil {
 		return nil, err
 	}
 	return t, up(t.servers)
 }
 
-func (z *zooServer) configure(conf string, id int) error {
-	if err := os.MkdirAll(z.Dir, 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(z.Dir, "zoo.cfg"), []byte(conf), 0o600); err != nil {
-		return err
-	}
-	classes := os.Getenv("CHAOS_ZOOKEEPER_CLASSPATH")
-	if classes == "" {
-		const java = "/usr/share/java/"
-		classes = strings.Join([]string{java + "zookeeper.jar", java + "slf4j-simple.jar", java + "netty-codec.jar", java + "netty-resolver.jar"}, ":")
-	}
-	z.Args = []string{"java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-		"-cp", classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(z.Dir, "zoo.cfg")}
-	return os.WriteFile(filepath.Join(z.Dir, "myid"), []byte(fmt.Sprint(id)), 0o600)
-}
-
-// word sends a four-letter command and returns the answer.
-func (z *zooServer) word(w string) string {
-	c, err := net.DialTimeout("tcp", z.addr, time.Second)
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Second))
-	io.WriteString(c, w)
-	b, _ := io.ReadAll(c)
-	return string(b)
-}
-
-// Up also waits until the server serves.
-func (z *zooServer) Up() error {
-	if err := z.Start(); err != nil {
-		return err
-	}
-	return await("ZooKeeper at "+z.addr, start, func() error {
-		if !z.Runs() {
-			return errEnded
-		}
-		if out := z.word("srvr"); !strings.Contains(out, "Mode:") {
-			return fmt.Errorf("it does not serve: %q", out)
-		}
-		return nil
-	})
-}
-
 func (t *zookeeper) leader() int {
 	for i, z := range t.servers {
-		if strings.Contains(z.word("srvr"), "Mode: leader") {
+		if strings.Contains(servers.WordWithin(time.Second, z.Addr, "srvr"), "Mode: leader") {
 			return i
 		}
 	}
 	return -1
 }
 
-func (t *zookeeper) addrs() (all []string) {
-	for _, z := range t.servers {
-		all = append(all, z.addr)
-	}
-	return all
-}
-
 func (t *zookeeper) URL(worker int) string { return t.url(t.links[worker].addrs()) }
-func (t *zookeeper) Direct() string        { return t.url(t.addrs()) }
+func (t *zookeeper) Direct() string        { return t.url(t.addrs) }
 
 func (t *zookeeper) url(addrs []string) string {
 	return fmt.Sprintf("zk://%s?tick_time=%v", strings.Join(addrs, ","), zooTick)
 }
 
 func (t *zookeeper) Guests() []Guest {
-	return append(guests(t.Settings, t.Direct(), strings.Replace(t.Direct(), "?", "/elsewhere?", 1)), stranger("zookeeper", t.servers[0].addr))
+	return append(guests(t.Settings, t.Direct(), strings.Replace(t.Direct(), "?", "/elsewhere?", 1)), stranger("zookeeper", t.servers[0].Addr))
 }
 
 func (t *zookeeper) Promise() Promise {
@@ -157,7 +104,7 @@ func (t *zookeeper) Heal() error {
 func (t *zookeeper) Stop() {
 	t.clients().close()
 	t.inner().close()
-	killAll(t.servers)
+	endAll(t.servers)
 }
 
 func (t *zookeeper) Faults() []Fault {
@@ -191,11 +138,11 @@ func (t *zookeeper) Faults() []Fault {
 		// have not.
 		Fault{Kind: "the leader stops, and continues deaf", Weight: 2, Do: func(a *Act) error {
 			return leads(a, func(i int) error {
-				t.servers[i].Signal(syscall.SIGSTOP)
+				t.servers[i].Stop()
 				a.Last(a.TTL, 5*a.TTL/2)
 				deaf := t.toward(i)[a.Rand.IntN(2):][:1]
 				deaf[0].Set(link.Up, link.Fault{Stall: true})
-				t.servers[i].Signal(syscall.SIGCONT)
+				t.servers[i].Cont()
 				a.Last(a.TTL/2, 2*a.TTL)
 				deaf.heal()
 				return nil

@@ -2,19 +2,20 @@
 
 //go:build linux
 
-package servers
+package drivertest
 
 import (
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // FromSending checks that trust counts from before a request was sent, however long its answer takes. It pauses the
 // server and calls ask, which returns the instant from which the answer is trusted. On a slow machine a request may be
 // sent late: then FromSending calls ask again, with the next number and a longer pause, up to most.
-func (s *Server) FromSending(t testing.TB, what string, most time.Duration, ask func(try int) driver.Instant) {
+func FromSending(t testing.TB, s *servers.Server, what string, most time.Duration, ask func(try int) driver.Instant) {
 	t.Helper()
 	for try, pause := 0, time.Second; ; try, pause = try+1, 2*pause {
 		s.Stop()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servers
+package drivertest
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/internal/participant"
 )
 
@@ -32,7 +33,7 @@ func Wait(t testing.TB, p *participant.Participant, req *driver.Request, joined 
 		w.At = driver.Now()
 	}()
 	t.Cleanup(w.GiveUp)
-	if !Eventually(Patience, joined) {
+	if !servers.Eventually(servers.Patience, joined) {
 		t.Fatal("the waiter does not come into the queue")
 	}
 	return w
