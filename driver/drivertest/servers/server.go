@@ -229,11 +229,13 @@ func (s *Server) Stop() {
 	})
 }
 
-// Cont continues the stopped process.
+// Cont continues the process if it was stopped.
 func (s *Server) Cont() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cmd.Process.Signal(syscall.SIGCONT) // returns an error if the process has ended
+	if s.cmd != nil {
+		s.cmd.Process.Signal(syscall.SIGCONT) // returns an error if the process has ended
+	}
 }
 
 // Output returns what the process has written since its last start.
