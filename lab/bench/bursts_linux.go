@@ -17,7 +17,6 @@ func (r *run) bursts(contender, name string) (s *sample, err error) {
 	defer both.close()
 	err = r.costs(contender, &s, func() (*sample, error) {
 		s := &sample{Elapsed: r.cell}
-		defer s.Times.pack()
 		cpu := ownCPU()
 		start := nano() + int64(r.cell/8)
 		for i := 0; ; i++ {
@@ -37,7 +36,7 @@ func (r *run) bursts(contender, name string) (s *sample, err error) {
 			s.All++
 			if asked >= start {
 				s.Ops++
-				s.Times.add(took)
+				s.Times = append(s.Times, took)
 				s.Longest = max(s.Longest, took)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -16,7 +17,6 @@ type run struct {
 	world *world
 	dir   string // directory for files
 	cell  time.Duration
-	full  bool // run S7 for two minutes
 }
 
 // measure runs a cell once. An error is in the sample.
@@ -25,10 +25,11 @@ func (r *run) measure(contender string, round int) *sample {
 	if f == nil {
 		f = (*run).loaded
 	}
-	s, err := f(r, contender, fmt.Sprintf("%s-%d-%d", fileName(r.id), round, time.Now().UnixNano()))
+	s, err := f(r, contender, fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(r.id, "/", "-"), round, time.Now().UnixNano()))
 	if err != nil {
 		return &sample{Error: err.Error()}
 	}
+	s.settle()
 	return s
 }
 
@@ -78,7 +79,7 @@ func (r *run) costs(contender string, s **sample, f func() (*sample, error)) err
 	if err != nil {
 		return err
 	}
-	(*s).Requests, (*s).Commands = after.since(before, contenders[contender].direct)
+	(*s).Requests = after.since(before, contenders[contender].direct)
 	now, err := r.world.cpu()
 	(*s).Server = now - cpu
 	return err

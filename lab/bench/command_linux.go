@@ -43,11 +43,10 @@ func (r *run) command(contender, _ string) (*sample, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", words, err)
 		}
-		s.Times.add(nano() - before)
+		s.Times = append(s.Times, nano()-before)
 		s.Ops++
 	}
 	s.All, s.Client = s.Ops, usage(unix.RUSAGE_CHILDREN)-cpu
-	s.Times.pack()
 	return s, nil
 }
 

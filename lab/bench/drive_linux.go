@@ -93,18 +93,12 @@ func (s *seated) drive(a *arena) *sample {
 		sum.Shares[i] = p.Ops
 		sum.add(p)
 	}
-	for _, l := range s.lockers {
-		if g, ok := l.(gaveUp); ok {
-			sum.GaveUp += g.givenUp()
-		}
-	}
 	return sum
 }
 
 // work does the work of seat i.
 func (s *seated) work(ctx context.Context, a *arena, i int) *sample {
 	p := new(sample)
-	defer p.Times.pack()
 	l, name := s.lockers[i%len(s.lockers)], s.Name
 	if s.Own {
 		name += "-" + strconv.Itoa(s.Proc) + "-" + strconv.Itoa(i)
@@ -132,7 +126,7 @@ func (s *seated) work(ctx context.Context, a *arena, i int) *sample {
 			}
 			last = token
 		} else if before, left := a.enter(s.Proc, token, got >= end); counts && s.Measure == handOff && left >= start && before != int64(s.Proc)+1 {
-			p.Times.add(got - left)
+			p.Times = append(p.Times, got-left)
 		}
 		if s.Hold > 0 {
 			time.Sleep(s.Hold)
@@ -149,9 +143,9 @@ func (s *seated) work(ctx context.Context, a *arena, i int) *sample {
 			p.Ops++
 			switch s.Measure {
 			case pair:
-				p.Times.add(nano() - asked)
+				p.Times = append(p.Times, nano()-asked)
 			case waiting:
-				p.Times.add(got - asked)
+				p.Times = append(p.Times, got-asked)
 			}
 		}
 	}

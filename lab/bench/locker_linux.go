@@ -9,7 +9,7 @@ import (
 
 // locker is a client of a contender. It is safe for concurrent use.
 type locker interface {
-	// lock acquires name, and waits until ctx ends. It returns a function that releases
+	// lock acquires name, and waits until ctx ends, also if the library stops waiting by itself. It returns a function that releases
 	// the lock, and the fencing token, or 0.
 	lock(ctx context.Context, name string) (unlock func() error, token uint64, err error)
 	close()
@@ -35,10 +35,6 @@ func enlist(list ...*contender) {
 		contenders[c.name] = c
 	}
 }
-
-// gaveUp is a locker whose library stops waiting by itself. The locker counts that, and waits
-// again.
-type gaveUp interface{ givenUp() int64 }
 
 // background returns a context for cleaning up after the end of a cell.
 func background() (context.Context, context.CancelFunc) {

@@ -125,8 +125,8 @@ func cpuOf(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// facts describes the machine, without its name.
-func facts() []string {
+// machine describes the machine, without its name.
+func machine() []string {
 	cpu := "unknown processor"
 	b, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(b)) {

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -19,7 +21,6 @@ type flags struct {
 	run    string
 	rounds int
 	cell   time.Duration
-	full   bool
 	list   bool
 }
 
@@ -35,7 +36,6 @@ func main() {
 	flag.StringVar(&f.run, "run", "", "the `WORKLOADS` to run, such as S1,S2/64 (default all)")
 	flag.IntVar(&f.rounds, "rounds", 5, "how often every cell runs")
 	flag.DurationVar(&f.cell, "cell", 700*time.Millisecond, "how long a cell runs, at most 5s")
-	flag.BoolVar(&f.full, "full", false, "hold the leases of S7 for two minutes instead of 20 s")
 	flag.BoolVar(&f.list, "list", false, "list the workloads, and who takes part")
 	flag.Parse()
 	if err := f.main(); err != nil {
@@ -68,66 +68,61 @@ func (f *flags) main() error {
 	if err := pin(); err != nil {
 		return err
 	}
-	r, err := f.measure(todo)
+	results, facts, err := f.measure(todo)
 	if err != nil {
 		return err
 	}
-	fmt.Print(r.text())
+	for _, r := range results {
+		fmt.Printf("\n%s: %s\n\n%s", r.id, r.title, r.text())
+	}
+	fmt.Printf("\n%s\n", strings.Join(facts, "\n"))
 	return nil
 }
 
 // measure runs the workloads. After INT or TERM it finishes the current cell, stops the
 // servers and returns an error.
-func (f *flags) measure(todo []*workload) (*report, error) {
+func (f *flags) measure(todo []*workload) (results []*result, facts []string, err error) {
 	dir, err := os.MkdirTemp("", "pawl-bench-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer os.RemoveAll(dir)
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
-	r := &report{results: results{by: map[string]metric{}}, facts: facts()}
+	facts = machine()
 	began := time.Now()
-	versions := map[string]bool{}
 	for _, w := range todo {
 		world, err := newWorld(w.servers)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, v := range world.versions() {
-			if !versions[v] {
-				versions[v] = true
-				r.facts = append(r.facts, v)
+			if !slices.Contains(facts, v) {
+				facts = append(facts, v)
 			}
 		}
-		err = f.table(r, &run{workload: w, world: world, dir: dir, cell: f.cell, full: f.full}, stop)
+		r := &result{workload: w}
+		err = f.rows(r, &run{workload: w, world: world, dir: dir, cell: f.cell}, stop)
 		world.stop()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		results = append(results, r)
 	}
-	r.facts = append(r.facts, fmt.Sprintf("%d rounds, cells of %v, %v in all", f.rounds, f.cell, time.Since(began).Round(time.Second)))
-	if _, ran := r.by["S7"]; ran && !f.full {
-		r.facts = append(r.facts, "S7 held its leases for 20 s: with -full it holds them for two minutes")
-	}
-	return r, nil
+	return results, append(facts, fmt.Sprintf("%d rounds, cells of %v, %v in all", f.rounds, f.cell, time.Since(began).Round(time.Second))), nil
 }
 
-// table runs all cells of a workload in turn.
-func (f *flags) table(r *report, one *run, stop <-chan os.Signal) error {
-	r.order = append(r.order, section{one.id, one.title})
-	r.by[one.id] = one.workload.by
+// rows runs all cells of a workload in turn.
+func (f *flags) rows(r *result, one *run, stop <-chan os.Signal) error {
 	rounds := f.rounds
 	if one.once {
 		rounds = 1
 	}
-	var cells []*cell
 	for _, name := range one.contenders {
-		cells = append(cells, &cell{workload: one.id, contender: name, kind: kindOf(name)})
+		r.cells = append(r.cells, &cell{contender: name, kind: kindOf(name)})
 	}
-	r.cells = append(r.cells, cells...)
 	for round := range rounds {
-		for _, c := range cells {
+		for _, c := range r.cells {
 			select {
 			case <-stop:
 				return errors.New("interrupted")

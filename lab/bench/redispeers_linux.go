@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	bsm "github.com/bsm/redislock"
@@ -41,7 +40,6 @@ type redsyncLocker struct {
 	rs      *redsync.Redsync
 	clients []*redis.Client
 	opts    []redsync.Option
-	gave    atomic.Int64
 }
 
 func openRedsync(delay time.Duration) func(context.Context, *world, seat) (locker, error) {
@@ -78,11 +76,8 @@ func (l *redsyncLocker) lock(ctx context.Context, name string) (func() error, ui
 		if ctx.Err() != nil || !errors.Is(err, redsync.ErrFailed) && !errors.As(err, &taken) {
 			return nil, 0, err
 		}
-		l.gave.Add(1)
 	}
 }
-
-func (l *redsyncLocker) givenUp() int64 { return l.gave.Load() }
 
 func (l *redsyncLocker) close() {
 	for _, c := range l.clients {
@@ -93,21 +88,19 @@ func (l *redsyncLocker) close() {
 type bsmLocker struct {
 	client *redis.Client
 	locks  *bsm.Client
-	ttl    time.Duration
 	delay  time.Duration
-	gave   atomic.Int64
 }
 
 func openBSM(delay time.Duration) func(context.Context, *world, seat) (locker, error) {
 	return func(_ context.Context, w *world, _ seat) (locker, error) {
 		c := redis.NewClient(&redis.Options{Addr: w.Redis[0]})
-		return &bsmLocker{client: c, locks: bsm.New(c), ttl: leaseTTL, delay: delay}, nil
+		return &bsmLocker{client: c, locks: bsm.New(c), delay: delay}, nil
 	}
 }
 
 func (l *bsmLocker) lock(ctx context.Context, name string) (func() error, uint64, error) {
 	for {
-		lock, err := l.locks.Obtain(ctx, name, l.ttl, &bsm.Options{RetryStrategy: bsm.LinearBackoff(l.delay)})
+		lock, err := l.locks.Obtain(ctx, name, leaseTTL, &bsm.Options{RetryStrategy: bsm.LinearBackoff(l.delay)})
 		if err == nil {
 			return func() error { return lock.Release(context.Background()) }, 0, nil
 		}
@@ -115,12 +108,10 @@ func (l *bsmLocker) lock(ctx context.Context, name string) (func() error, uint64
 		if ctx.Err() != nil || !errors.Is(err, bsm.ErrNotObtained) && !errors.Is(err, context.DeadlineExceeded) {
 			return nil, 0, err
 		}
-		l.gave.Add(1)
 	}
 }
 
-func (l *bsmLocker) givenUp() int64 { return l.gave.Load() }
-func (l *bsmLocker) close()         { _ = l.client.Close() }
+func (l *bsmLocker) close() { _ = l.client.Close() }
 
 type rueidisLocker struct{ l rueidislock.Locker }
 
