@@ -111,7 +111,7 @@ style:
 lint: style platforms
 	go run $(ACTIONLINT)
 	go vet -tags noetcd,nopostgres ./cmd/pawl
-	go vet -tags interop ./redislock ./lab/bench/migrate
+	go vet -tags interop ./redislock ./lab/bench
 	./internal/tidy.sh --check $(MODULES)
 
 platforms:
@@ -129,7 +129,7 @@ microbench:
 
 soak: deps
 	SIM_SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 0 -v -run 'TestNothingForbiddenHappens|TestSameSeedSameHistory' ./lab/sim
-	MIGRATE_COUNT=10000 go test -count=1 -run 'TestCountTogether$$' ./lab/bench/migrate
+	MIGRATE_COUNT=10000 go test -count=1 -run 'TestCountTogether$$' ./lab/bench
 	LEAK_NAMES=100000 go test -count=1 -run TestNamesDoNotLeak ./redislock
 	FILELOCK_WAITERS=1000 go test -count=1 -run TestManyWaiters ./filelock
 	go run ./lab/proof

@@ -85,7 +85,7 @@ func openZKLock(ctx context.Context, w *world, _ seat) (locker, error) {
 
 // lock ignores the context, because zk.Lock takes none.
 func (l zkLocker) lock(_ context.Context, name string) (func() error, uint64, error) {
-	lock := zk.NewLock(l.conn, "/zklock-"+name, anybody)
+	lock := zk.NewLock(l.conn, "/"+name, anybody)
 	if err := lock.Lock(); err != nil {
 		return nil, 0, err
 	}
@@ -182,7 +182,7 @@ func (l *etcdMutex) lock(ctx context.Context, name string) (func() error, uint64
 	if err != nil {
 		return nil, 0, err
 	}
-	m := concurrency.NewMutex(s, "mutex/"+name)
+	m := concurrency.NewMutex(s, name)
 	if err := m.Lock(ctx); err != nil {
 		l.putBack(s)
 		return nil, 0, err

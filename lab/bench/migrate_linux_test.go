@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux
-
-// Package migrate tests that processes with other lock libraries and processes with pawl
-// exclude each other on one key, as in a rolling migration; see docs/migrating.md.
-package migrate
+package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,51 +17,38 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-const workerEnv = "PAWL_MIGRATE"
+const counterEnv = "PAWL_BENCH_COUNTER"
 
-func TestMain(m *testing.M) {
-	if os.Getenv(workerEnv) != "" {
-		if err := work(strings.Split(os.Getenv(workerEnv), " ")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
+// counter is a process of TestCountTogether. It counts in turn with the others, and says how often it has.
+type counter struct {
+	Kind, Key, Dir string
+	Limit          int
+	World          *world
 }
 
-const ttl = 20 * time.Second
-
-// work is one process: kind, key, folder, limit, addresses. It counts in turn with the
-// others, and says how often it has.
-func work(args []string) error {
-	kind, key, dir, addrs := args[0], args[1], args[2], strings.Split(args[4], ",")
-	limit, err := strconv.Atoi(args[3])
-	if err != nil {
-		return err
-	}
-	lock, err := lockers[kind](key, addrs)
+func (c *counter) run() error {
+	ctx := context.Background()
+	l, err := together[c.Kind](ctx, c.World, seat{})
 	if err != nil {
 		return err
 	}
 	for mine := 0; ; mine++ {
-		unlock, err := lock()
+		unlock, _, err := l.lock(ctx, c.Key)
 		if err != nil {
-			return fmt.Errorf("%s: lock: %w", kind, err)
+			return fmt.Errorf("lock: %w", err)
 		}
-		done, err := count(dir, limit)
+		done, err := count(c.Dir, c.Limit)
 		if err == nil {
 			err = unlock()
 		}
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s: after %d turns: %w", kind, mine, err)
+			return fmt.Errorf("after %d turns: %w", mine, err)
 		case done:
 			fmt.Println(mine)
 			return nil
@@ -94,8 +78,8 @@ func count(dir string, limit int) (done bool, err error) {
 	return false, os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600)
 }
 
-// TestCountTogether: eight processes with the other library and eight with pawl count to
-// 2,000 on one key; make soak has them count to 10,000, as MIGRATE_COUNT says.
+// TestCountTogether: processes with another lock library and processes with pawl exclude each other on one key, as in
+// a rolling migration; see docs/migrating.md. Eight of each count to 2,000; make soak has them count to 10,000, as MIGRATE_COUNT says.
 func TestCountTogether(t *testing.T) {
 	if testing.Short() {
 		t.Skip("processes count for minutes")
@@ -114,15 +98,15 @@ func TestCountTogether(t *testing.T) {
 		{"redsync", "pawl on three", "jobs:count", "jobs:*", 3, 1_000},
 	} {
 		t.Run(c.theirs+" and "+c.ours, func(t *testing.T) {
-			var addrs []string
+			w := new(world)
 			for range c.nodes {
-				addrs = append(addrs, servers.StartRedis(t).Addr)
+				w.Redis = append(w.Redis, servers.StartRedis(t).Addr)
 			}
-			bless(t, addrs, c.pattern)
+			bless(t, w.Redis, c.pattern)
 			if n, err := strconv.Atoi(os.Getenv("MIGRATE_COUNT")); err == nil {
 				c.limit = n
 			}
-			countTogether(t, c.limit, []string{c.theirs, c.ours}, c.key, addrs)
+			countTogether(t, c.limit, []string{c.theirs, c.ours}, c.key, w)
 		})
 	}
 }
@@ -134,13 +118,13 @@ func TestCountTogetherElsewhere(t *testing.T) {
 	}
 	for _, c := range []struct {
 		theirs, ours string
-		start        func() string
+		start        func() *world
 	}{
-		{"concurrency", "pawl on etcd", func() string { return servers.StartEtcd(t, 1)[0].Addr }},
-		{"go-zookeeper", "pawl on ZooKeeper", func() string { return servers.StartZooKeeper(t).Addr }},
+		{"concurrency", "pawl on etcd", func() *world { return &world{Etcd: servers.StartEtcd(t, 1)[0].Addr} }},
+		{"go-zookeeper", "pawl on ZooKeeper", func() *world { return &world{ZK: servers.StartZooKeeper(t).Addr} }},
 	} {
 		t.Run(c.theirs+" and "+c.ours, func(t *testing.T) {
-			countTogether(t, 1_000, []string{c.theirs, c.ours}, "/jobs/count", []string{c.start()})
+			countTogether(t, 1_000, []string{c.theirs, c.ours}, "jobs/count", c.start())
 		})
 	}
 }
@@ -160,7 +144,7 @@ func bless(t *testing.T, addrs []string, pattern string) {
 
 const each = 8 // processes of each kind
 
-func countTogether(t *testing.T, limit int, kinds []string, key string, addrs []string) {
+func countTogether(t *testing.T, limit int, kinds []string, key string, w *world) {
 	dir := servers.InMemory(t) // the disk would set the pace
 	if err := os.WriteFile(filepath.Join(dir, "count"), []byte("0"), 0o600); err != nil {
 		t.Fatal(err)
@@ -175,11 +159,15 @@ func countTogether(t *testing.T, limit int, kinds []string, key string, addrs []
 	defer cancel()
 	for i := range 2 * each {
 		kind := kinds[i%2]
+		c, err := json.Marshal(&counter{kind, key, dir, limit, w})
+		if err != nil {
+			t.Fatal(err)
+		}
 		cmd := exec.CommandContext(ctx, os.Args[0])
 		// Of one processor each: it is the processes that run beside each other.
-		cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0", workerEnv+"="+strings.Join([]string{strings.ReplaceAll(kind, " ", "_"), key, dir, strconv.Itoa(limit), strings.Join(addrs, ",")}, " "))
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0", counterEnv+"="+string(c))
 		if program := programs[kind]; program != nil {
-			args := append(program(t), key, dir, strconv.Itoa(limit), addrs[0])
+			args := append(program(t), key, dir, strconv.Itoa(limit), strings.Join(w.Redis, ",")+w.ZK)
 			cmd = exec.CommandContext(ctx, args[0], args[1:]...)
 		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -213,23 +201,6 @@ func countTogether(t *testing.T, limit int, kinds []string, key string, addrs []
 		}
 	}
 	t.Logf("%v in %v", turns, time.Since(began).Round(time.Millisecond))
-}
-
-// opened returns a locker of a pawl client.
-func opened(c *pawl.Client, err error, name string) (func() (func() error, error), error) {
-	return func() (func() error, error) {
-		lease, err := c.Acquire(context.Background(), name)
-		if err != nil {
-			return nil, err
-		}
-		return func() error {
-			err := lease.Release(context.Background())
-			if errors.Is(err, pawl.ErrLost) {
-				return nil // a process that had no processor for a claim; whether that did harm is for the mark to say
-			}
-			return err
-		}, nil
-	}, err
 }
 
 // programs are the processes in other languages, by their kind.

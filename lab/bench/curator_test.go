@@ -2,7 +2,7 @@
 
 //go:build linux && interop
 
-package migrate
+package main
 
 import (
 	"os"
@@ -25,7 +25,7 @@ class Worker {
 		Path inside = Path.of(args[1], "inside"), file = Path.of(args[1], "count");
 		CuratorFramework client = CuratorFrameworkFactory.newClient(args[3], 20_000, 10_000, new RetryOneTime(100));
 		client.start();
-		InterProcessMutex lock = new InterProcessMutex(client, args[0]);
+		InterProcessMutex lock = new InterProcessMutex(client, "/" + args[0]);
 		int limit = Integer.parseInt(args[2]), mine = 0;
 		for (boolean done = false; !done; mine++) {
 			lock.acquire();
@@ -60,5 +60,5 @@ func TestCurator(t *testing.T) {
 	programs["Curator"] = func(*testing.T) []string {
 		return []string{"java", "-Xshare:auto", "-cp", strings.Join(jars, ":"), file}
 	}
-	countTogether(t, 3_000, []string{"Curator", "pawl on ZooKeeper"}, "/jobs/count", []string{servers.StartZooKeeper(t).Addr})
+	countTogether(t, 3_000, []string{"Curator", "pawl on ZooKeeper"}, "jobs/count", &world{ZK: servers.StartZooKeeper(t).Addr})
 }
