@@ -10,12 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/redislock"
 )
 
 // startRedis starts a redis-server without persistence and returns its address.
@@ -87,17 +84,6 @@ func TestHandedOver(t *testing.T) {
 	if !w.exists("done") || strings.Contains(next.stderr(), "suspect") {
 		t.Errorf("done: %v; events %s", w.exists("done"), next.stderr())
 	}
-}
-
-// TestScriptRedis: readers and slots are on Redis as they are on files.
-func TestScriptRedis(t *testing.T) {
-	store := "redis://" + startRedis(t)
-	if err := redislock.Bless(t.Context(), store, nil); err != nil {
-		t.Fatal(err)
-	}
-	p := scripts(func(string) string { return store })
-	p.Files = []string{"testdata/script/kinds.txtar"}
-	testscript.Run(t, p)
 }
 
 // TestNoRedis: a store that cannot be used is told in one line without password.

@@ -8,11 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
-
-	"github.com/creack/pty"
 )
 
 // inTop runs top on a terminal, between two lines that say how the terminal is set.
@@ -61,39 +57,6 @@ func (s *screen) draws(words string) {
 	if !poll(func() bool { return strings.Contains(s.frame(), words) }) {
 		s.Fatalf("%q is not drawn; processes %q; drawn: %s", words, s.processes(), s.frame())
 	}
-}
-
-// TestTop: it shows what is held, within a second what changes, and any size; q quits.
-func TestTop(t *testing.T) {
-	w := newWorld(t)
-	holder := w.holds("deploy", "--why", "release-7")
-	s := w.inTop("", "")
-	s.draws("held 1, waiting 0")
-	s.draws("NAME KIND HELD WAIT FIRST↓ HOLDER WHY deploy exclusive")
-	s.draws("release-7")
-	waiter := w.pawl("run", "-w", "60", "deploy", "--why", "release-8", "--", "sh", "-c", holdUntil)
-	s.draws("held 1, waiting 1")
-	holder.signal(syscall.SIGTERM)
-	began := time.Now()
-	s.draws("release-8")
-	if took := time.Since(began); took > ample/2 { // aim: history.Every, and what the release takes
-		t.Errorf("shown %v after the release", took)
-	} else {
-		t.Logf("shown %v after the release", took)
-	}
-
-	if err := pty.Setsize(s.pty, &pty.Winsize{Rows: 9, Cols: 50}); err != nil {
-		t.Fatal(err)
-	}
-	s.draws("w waiting …")
-	s.typing("n")
-	s.draws("NAME↑")
-	s.typing("n")
-	s.draws("NAME↓")
-	s.typing("q")
-	s.restored()
-	w.free(waiter)
-	<-holder.done
 }
 
 // TestTopEnds: Ctrl-C and signals leave the terminal as it was, and the shell gets it by Ctrl-Z.

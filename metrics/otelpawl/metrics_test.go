@@ -137,6 +137,7 @@ func TestEveryInstrument(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.tell(driver.News{Server: "redis-7", Step: -time.Hour})
+		d.tell(driver.News{Server: "redis-7", Step: time.Second})
 		d.tell(driver.News{Server: "redis-7", Closed: time.Minute})
 		d.tell(driver.News{Server: "redis-8", Silent: time.Second})
 		time.Sleep(20 * time.Second)
@@ -145,6 +146,7 @@ func TestEveryInstrument(t *testing.T) {
 		}
 		got := read()
 		want(t, got, "pawl.store.clock.steps/{step} direction=back,server=redis-7", "1")
+		want(t, got, "pawl.store.clock.steps/{step} direction=forward,server=redis-7", "1")
 		want(t, got, "pawl.store.quarantine/s server=redis-7", "40")
 		want(t, got, "pawl.store.silent/s server=redis-8", "21")
 		for _, i := range measure.Instruments {
@@ -163,5 +165,9 @@ func TestEveryInstrument(t *testing.T) {
 				t.Errorf("there is no %s in %v", i.Name, got)
 			}
 		}
+		time.Sleep(time.Minute) // both are over
+		got = read()
+		want(t, got, "pawl.store.quarantine/s server=redis-7", "0")
+		want(t, got, "pawl.store.silent/s server=redis-8", "0")
 	})
 }

@@ -24,17 +24,6 @@ func first(name string) string {
 	return class
 }
 
-// news is a store that reports what the test tells it.
-type news struct {
-	driver.Store
-	tell func(driver.News)
-}
-
-func (n *news) Listen(f func(driver.Event)) {
-	n.Store.Listen(f)
-	n.tell = func(news driver.News) { f(driver.Event{Kind: driver.Told, News: news}) }
-}
-
 func open(t *testing.T, d driver.Store, m *prompawl.Metrics) *pawl.Client {
 	t.Helper()
 	c, err := pawl.New(d, &pawl.Options{TTL: 9 * time.Second, Observer: m.Observer()})
@@ -209,35 +198,5 @@ func TestRenewalMargin(t *testing.T) {
 		if err := l.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// What a store reports is seen for as long as it lasts.
-func TestNewsOfTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := prompawl.New(nil)
-		d := &news{Store: new(memlock.Store).Participant()}
-		open(t, d, m)
-		d.tell(driver.News{Server: "redis-7", Step: -time.Hour})
-		d.tell(driver.News{Server: "redis-7", Step: time.Second})
-		d.tell(driver.News{Server: "redis-7", Closed: time.Minute})
-		d.tell(driver.News{Server: "redis-8", Silent: time.Second})
-		time.Sleep(20 * time.Second)
-		text := `
-			# HELP pawl_store_clock_steps_total Times that the clock of a server was set, by which it ends leases.
-			# TYPE pawl_store_clock_steps_total counter
-			pawl_store_clock_steps_total{direction="back",server="redis-7"} 1
-			pawl_store_clock_steps_total{direction="forward",server="redis-7"} 1
-			# HELP pawl_store_quarantine_seconds For how much longer a server grants nothing, because it may have forgotten leases; 0 if it grants.
-			# TYPE pawl_store_quarantine_seconds gauge
-			pawl_store_quarantine_seconds{server="redis-7"} LEFT
-			# HELP pawl_store_silent_seconds For how long a server has not answered; 0 if it answers.
-			# TYPE pawl_store_silent_seconds gauge
-			pawl_store_silent_seconds{server="redis-8"} SILENT
-			`
-		names := []string{"pawl_store_clock_steps_total", "pawl_store_quarantine_seconds", "pawl_store_silent_seconds"}
-		want(t, m, strings.NewReplacer("LEFT", "40", "SILENT", "21").Replace(text), names...)
-		time.Sleep(time.Minute)
-		want(t, m, strings.NewReplacer("LEFT", "0", "SILENT", "0").Replace(text), names...)
 	})
 }
