@@ -108,9 +108,8 @@ func (s *Session) Signalled(sig os.Signal) error {
 	if !slices.Contains(ending, sig) {
 		return nil
 	}
-	n, _ := sig.(syscall.Signal)
-	s.Interrupted = n == syscall.SIGINT
-	return &exit.Failure{Code: 128 + int(n), Kind: "interrupted", Text: sig.String(), Told: true}
+	s.Interrupted = sig == syscall.SIGINT
+	return exit.Interrupted(sig)
 }
 
 // Pending returns the failure for a signal that has arrived, if the signal ends pawl.

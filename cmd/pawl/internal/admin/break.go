@@ -140,7 +140,11 @@ func (b *breakArgs) leases(ctx context.Context, s *stores.Store) ([]string, erro
 	var ids []string
 	for _, h := range info.Holders {
 		if h.Lease == "" {
-			return nil, exit.Fail(exit.Busy, fmt.Sprintf("%q is %s; it cannot be asked to release the lock", b.name, display.HeldBy(info)), b.end(h, s))
+			end := fmt.Sprintf("end it with: kill %d", h.PID)
+			if h.PID == 0 {
+				end = "look again: " + s.Show(b.name)
+			}
+			return nil, exit.Fail(exit.Busy, fmt.Sprintf("%q is %s; it cannot be asked to release the lock", b.name, display.HeldBy(info)), end)
 		}
 		ids = append(ids, h.Lease)
 	}
@@ -151,14 +155,6 @@ func (b *breakArgs) leases(ctx context.Context, s *stores.Store) ([]string, erro
 // misspelt.
 func (b *breakArgs) nobody(s *stores.Store) error {
 	return exit.Fail(exit.Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), "list the names with: pawl ls"+s.Flag)
-}
-
-// end returns a hint how to end a process that holds the lock without a lease.
-func (b *breakArgs) end(h pawl.Held, s *stores.Store) string {
-	if h.PID == 0 {
-		return "look again: " + s.Show(b.name)
-	}
-	return fmt.Sprintf("end it with: kill %d", h.PID)
 }
 
 func (b *breakArgs) failure(s *stores.Store, err error) error {

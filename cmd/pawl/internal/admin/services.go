@@ -39,7 +39,7 @@ var services = map[string]service{"redis": redis, "rediss": redis, "unix": redis
 
 // storeFlag adds --store to a command that works on some stores only. It hides that of all commands.
 func storeFlag(a *cli.App, cmd *cobra.Command, which string) {
-	cmd.Flags().VarP((*cli.StoreFlag)(&a.Store), "store", "s", "`URL` of a "+which+" store (default $PAWL_STORE)")
+	cli.StoreVar(cmd.Flags(), &a.Store, "`URL` of a "+which+" store (default $PAWL_STORE)")
 }
 
 // forgetful are the stores in services.

@@ -102,8 +102,8 @@ func measure(a *cli.App, ctx context.Context, each time.Duration) error {
 	go func() {
 		select {
 		case sig := <-signals:
-			n, _ := sig.(syscall.Signal)
-			cancel(&exit.Failure{Code: 128 + int(n), Kind: "interrupted", Text: sig.String(), Told: true})
+			a.Interrupted = sig == syscall.SIGINT
+			cancel(exit.Interrupted(sig))
 		case <-ctx.Done():
 		}
 	}()
@@ -112,7 +112,6 @@ func measure(a *cli.App, ctx context.Context, each time.Duration) error {
 	m := &meter{store: s, other: other, each: each}
 	err = s.TryDo(ctx, benchPrefix+"running", func(ctx context.Context, _ *pawl.Lease) error { return m.run(ctx, &out) }, pawl.Why("pawl bench"))
 	if f := new(exit.Failure); errors.As(context.Cause(ctx), &f) {
-		a.Interrupted = f.Code == 128+int(syscall.SIGINT)
 		return f
 	}
 	if errors.Is(err, pawl.ErrHeld) {

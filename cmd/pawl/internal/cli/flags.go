@@ -85,40 +85,32 @@ func (v *Duration) String() string {
 	return time.Duration(*v).String()
 }
 
-// StoreFlag is the flag --store. An empty value is an error: it may come from a variable that is unset by
+// StoreVar adds --store. An empty value is an error: it may come from a variable that is unset by
 // mistake, and the default store would not be the one that other programs use.
-type StoreFlag string
+func StoreVar(fs *pflag.FlagSet, url *string, usage string) {
+	fs.FuncP("store", "s", usage, func(s string) error {
+		if *url != "" {
+			return errors.New("given twice: name one store")
+		}
+		*url = s
+		return notEmpty(s)
+	})
+}
 
-func (v *StoreFlag) Set(s string) error {
+// StoresVar adds --store to a command that reads several stores.
+func StoresVar(fs *pflag.FlagSet, urls *[]string) {
+	fs.FuncP("store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or a directory of yours)", func(s string) error {
+		*urls = append(*urls, s)
+		return notEmpty(s)
+	})
+}
+
+func notEmpty(s string) error {
 	if s == "" {
 		return errors.New("empty value: is a variable in your script unset?")
 	}
-	if *v != "" {
-		return errors.New("given twice: name one store")
-	}
-	*v = StoreFlag(s)
 	return nil
 }
-
-func (v *StoreFlag) String() string { return string(*v) }
-
-func (v *StoreFlag) Type() string { return "string" }
-
-// StoreFlags is the flag --store of a command that reads several stores.
-type StoreFlags []string
-
-func (v *StoreFlags) Set(s string) error {
-	var one StoreFlag
-	if err := one.Set(s); err != nil {
-		return err
-	}
-	*v = append(*v, s)
-	return nil
-}
-
-func (v *StoreFlags) String() string { return "" }
-
-func (v *StoreFlags) Type() string { return "string" }
 
 // ChoiceVar adds a flag whose value is one of words. The default is *v.
 func ChoiceVar(cmd *cobra.Command, v *string, name, usage string, words ...string) {

@@ -3,11 +3,11 @@
 package cli
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
@@ -45,9 +45,9 @@ func TestFlagError(t *testing.T) {
 		{"--ttl=5x", `invalid argument "5x" for "--ttl" flag: time: unknown unit "x" in duration "5x"; durations look like 500ms, 30s, 5m or 1h30m`},
 	} {
 		cmd := &cobra.Command{Use: "lock"}
-		var store StoreFlag
+		var store string
 		var wait, ttl time.Duration
-		cmd.Flags().VarP(&store, "store", "s", "")
+		StoreVar(cmd.Flags(), &store, "")
 		cmd.Flags().Int("slots", 0, "")
 		cmd.Flags().Int("busy-code", 0, "")
 		DurationVar(cmd.Flags(), &wait, "wait", ForEver, "")
@@ -62,13 +62,15 @@ func TestFlagError(t *testing.T) {
 // TestStoreFlag: a store that is named twice, or by an empty variable, is a mistake; a command that reads
 // several takes each once.
 func TestStoreFlag(t *testing.T) {
-	var one StoreFlag
-	if err := one.Set("file:///a"); err != nil || one.Set("file:///b") == nil || one.Set("") == nil || one != "file:///a" {
-		t.Errorf("%q, %v", one, err)
-	}
-	var all StoreFlags
-	if err := errors.Join(all.Set("file:///a"), all.Set("file:///b")); err != nil || len(all) != 2 || all.Set("") == nil {
-		t.Errorf("%q, %v", all, err)
+	var one string
+	var all []string
+	for _, add := range []func(*pflag.FlagSet){func(fs *pflag.FlagSet) { StoreVar(fs, &one, "") }, func(fs *pflag.FlagSet) { StoresVar(fs, &all) }} {
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		add(fs)
+		first, second := fs.Parse([]string{"-s", "file:///a"}), fs.Parse([]string{"-s", "file:///b"})
+		if first != nil || (second == nil) != (len(all) == 2) || fs.Parse([]string{"--store="}) == nil {
+			t.Errorf("%q, %q: %v, %v", one, all, first, second)
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ $PAWL_POSTGRES_PASSWORD.`,
 		SilenceUsage:       true,
 		DisableSuggestions: true,
 	}
-	root.PersistentFlags().VarP((*cli.StoreFlag)(&a.Store), "store", "s", "`URL` of the store (default $PAWL_STORE, or a directory of yours)")
+	cli.StoreVar(root.PersistentFlags(), &a.Store, "`URL` of the store (default $PAWL_STORE, or a directory of yours)")
 	cli.ConnectFlag(root.PersistentFlags(), &a.Connect)
 	root.AddCommand(run.Commands(a)...)
 	root.AddCommand(manual.Commands(a)...)

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
+	"syscall"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
@@ -61,6 +63,12 @@ func Fail(code int, text, hint string) *Failure {
 
 // Usage returns the failure for a mistake in the command line.
 func Usage(text, hint string) *Failure { return Fail(Misuse, text, hint) }
+
+// Interrupted returns the failure for a signal that has ended a command. The user has sent it, and knows.
+func Interrupted(sig os.Signal) *Failure {
+	n, _ := sig.(syscall.Signal)
+	return &Failure{Code: 128 + int(n), Kind: "interrupted", Text: sig.String(), Told: true}
+}
 
 func (f *Failure) Error() string {
 	text := f.Text

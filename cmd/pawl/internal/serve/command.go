@@ -27,7 +27,7 @@ type serveFlags struct {
 	token  string // file
 	cert   string // file
 	key    string // file
-	stores cli.StoreFlags
+	stores []string
 }
 
 func Command(a *cli.App) *cobra.Command {
@@ -62,7 +62,7 @@ local to this machine; one that others can reach needs --token-file. Without
 		RunE:              func(cmd *cobra.Command, _ []string) error { return listenAndServe(a, cmd.Context(), &f) },
 	}
 	fs := cmd.Flags()
-	fs.VarP(&f.stores, "store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or a directory of yours)")
+	cli.StoresVar(fs, &f.stores)
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:7295", "`ADDRESS`, HOST:PORT or unix:/PATH")
 	fs.StringVar(&f.token, "token-file", "", "`FILE` with the token that clients have to send")
 	fs.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate and its chain, in PEM")

@@ -58,7 +58,7 @@ type topStore struct {
 
 func Command(a *cli.App) *cobra.Command {
 	t := &top{App: a, order: "first", past: history.New(0)}
-	var urls cli.StoreFlags
+	var urls []string
 	cmd := &cobra.Command{
 		Use:   "top [PREFIX]",
 		Short: "Show locks on the terminal, live",
@@ -91,7 +91,7 @@ func Command(a *cli.App) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.VarP(&urls, "store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or a directory of yours)")
+	cli.StoresVar(fs, &urls)
 	cli.ChoiceVar(cmd, &t.order, "sort", "sort by `COLUMN`: name, holder, age, waiting or first", "name", "holder", "age", "waiting", "first")
 	fs.BoolVar(&t.plain, "no-color", false, "use no colors")
 	return cmd
