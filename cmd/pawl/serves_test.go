@@ -7,9 +7,11 @@ package main
 import (
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // refusal is how a store is refused: the exit code tells a mistake in the URL from a server that is away.
@@ -99,4 +101,52 @@ func (w *world) serves(store, addr, name, ttl string) {
 	w.until("it is held", func() bool { return strings.Contains(hold.stderr(), "holding") })
 	run("wait", name, "-w", "20s").end(0)
 	hold.end(0)
+}
+
+// startEtcd starts an etcd server with a user and returns its address.
+func startEtcd(t *testing.T) string {
+	t.Helper()
+	m := servers.StartEtcd(t, 1, "--bcrypt-cost", "4")[0] // each pawl sends the password
+	for _, words := range [][]string{
+		{"user", "add", "root:top"}, {"user", "grant-role", "root", "root"}, {"user", "add", "me:s3cret"},
+		{"role", "add", "locks"}, {"role", "grant-permission", "locks", "readwrite", "--prefix", "ci/locks/"},
+		{"user", "grant-role", "me", "locks"}, {"auth", "enable"},
+	} {
+		if _, err := m.Ctl(append([]string{"--command-timeout", "20s"}, words...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m.Addr
+}
+
+// TestEtcd: on an etcd cluster the commands do what they do on files.
+func TestEtcd(t *testing.T) {
+	w := newWorld(t)
+	addr := startEtcd(t)
+	w.serves("etcd://me:s3cret@"+addr+"/ci/locks", addr, "deploy/prod", "10s")
+	w.refuses([]refusal{
+		{"etcd://me:wrong-s3cret@" + addr, "password", exit.Denied},
+		{"etcd://me:s3cret@" + addr, "may not read and write", exit.Denied},
+		{"etcd://127.0.0.1:1,127.0.0.1:2", "is the server running", exit.Unavailable},
+		{"etcd://me:s3cret@" + addr + "?nonsense=1", "nonsense", exit.Config},
+	}, "run deploy true")
+}
+
+// startZooKeeper starts a ZooKeeper server and returns its address.
+func startZooKeeper(t *testing.T) string {
+	t.Helper()
+	return servers.StartZooKeeper(t, "tickTime=500").Addr
+}
+
+// TestZooKeeper: on a ZooKeeper server the commands do what they do on files.
+func TestZooKeeper(t *testing.T) {
+	w := newWorld(t)
+	addr := startZooKeeper(t)
+	store := "zk://me:s3cret@" + addr + "/locks?tick_time=500ms"
+	w.serves(store, addr, "deploy", "10s")
+	w.refuses([]refusal{
+		{"zk://me:s3cret@127.0.0.1:1", "is the server running", exit.Unavailable},
+		{"zk://me:s3cret@" + addr + "?nonsense=1", "nonsense", exit.Config},
+		{"zk://me:s3cret@" + addr, "at most", exit.Config},
+	}, "run --ttl 10m deploy true")
 }
