@@ -300,11 +300,15 @@ func (m *Model) End(e nodewire.Ending) (had, next bool) {
 	return true, next
 }
 
-// Read returns the states of names.
+// Read returns the states of names, with their queues.
 func (m *Model) Read(names []string) []nodewire.State {
 	states := make([]nodewire.State, len(names))
 	for i, name := range names {
-		states[i] = m.state(m.Name(name))
+		s := m.Name(name)
+		states[i] = m.state(s)
+		for _, w := range s.Queue {
+			states[i].Queue = append(states[i].Queue, w.Place)
+		}
 	}
 	return states
 }

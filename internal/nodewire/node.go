@@ -64,9 +64,8 @@ type Node interface {
 	// See Place.
 	Enqueue(ctx context.Context, p Place) (State, error)
 
-	// Read returns the states of names, in the order of names, and changes nothing. With queues,
-	// the states include the waiters in the queues, if the node can tell them.
-	Read(ctx context.Context, names []string, queues bool) ([]State, error)
+	// Read returns the states of names with their queues, in the order of names, and changes nothing.
+	Read(ctx context.Context, names []string) ([]State, error)
 
 	// List returns the names that begin with prefix and have a lock, in any order.
 	List(ctx context.Context, prefix string) ([]string, error)
@@ -160,7 +159,7 @@ type State struct {
 	Waiters int           // about how many wait for the name; 0 if not known
 	Wishes  int           // how many wishes there are
 	Wished  time.Duration // until the last wish ends; 0 if there is none
-	Queue   []Place       // with queues of Read: Lease, Place and Record of each waiter
+	Queue   []Place       // of Read: Lease, Place and Record of each waiter for an exclusive lock
 	Ahead   int           // of Enqueue: how many waiters are before the lease in the queue
 }
 

@@ -167,7 +167,7 @@ func (l *link) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, e
 }
 
 // Read implements nodewire.Node.
-func (l *link) Read(ctx context.Context, names []string, _ bool) ([]nodewire.State, error) {
+func (l *link) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
 	states := make(chan []nodewire.State, 2)
 	if err := l.carry(ctx, 5, func() { states <- l.node.model.Read(names) }); err != nil {
 		return nil, err

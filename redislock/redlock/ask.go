@@ -48,7 +48,7 @@ type failure struct {
 	rank    int           // in the queue
 	after   time.Duration // about when the name may be free
 	waiters int
-	ends    <-chan ended // the endings of an attempt that failed while requests were under way
+	ends    <-chan reply[ended] // the endings of an attempt that failed while requests were under way
 }
 
 // failure returns f in the form that the client gets.
@@ -73,7 +73,13 @@ func (l *lease) try(ctx context.Context) *failure {
 	}
 	f := l.attempt(ctx)
 	if f == nil || f.ends == nil || !d.background(func() {
-		awaitQuorum(d, f.ends, time.NewTimer(d.timeout(l.req.TTL)))
+		ctx, cancel := context.WithTimeout(d.base, d.timeout(l.req.TTL))
+		defer cancel()
+		answered := 0
+		_ = gather(ctx, d, nil, f.ends, nil, func(reply[ended]) bool {
+			answered++
+			return answered == d.quorum
+		})
 		d.leave(wanting)
 	}) {
 		d.leave(wanting)
@@ -161,7 +167,7 @@ func (l *lease) propose(ctx context.Context, c *claim, since driver.Instant, tok
 	}
 	l.floor = max(l.floor, t.floor)
 	for _, a := range t.closed {
-		l.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // no longer: an operator may bless the node
+		l.closed[a.node] = driver.Now().Add(min(a.answer.Closed, lookEvery)) // no longer: an operator may bless the node
 	}
 	return t, v, err
 }
@@ -201,7 +207,6 @@ func (t *tally) failure(name string) *failure {
 	case len(t.ended) > 0 && len(t.others) == 0 && t.has.n == 0:
 		f.err, f.ended = errEnded, true
 	default:
-		d.splits.Add(1)
 		f.kind, f.holders = split, d.info(name, t.others).Holders
 	}
 	return f
@@ -214,7 +219,7 @@ func (t *tally) after() time.Duration {
 		waits = append(waits, waitOf(s, t.shared))
 	}
 	for _, a := range t.closed {
-		waits = append(waits, a.vote.Closed)
+		waits = append(waits, a.answer.Closed)
 	}
 	for range len(t.failed) + t.open {
 		waits = append(waits, lookEvery)

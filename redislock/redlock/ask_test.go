@@ -308,8 +308,8 @@ func TestSplitVote(t *testing.T) {
 			all[0].End(context.Background(), nodewire.Ending{Name: name, Lease: "rival1"})
 		}()
 		try(t, d)
-		if s := d.Stats(); s.Splits == 0 || s.Rounds < 2 {
-			t.Errorf("%+v; want some splits", s)
+		if d.rounds.Load() < 2 {
+			t.Error("the vote was not split")
 		}
 	})
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
-	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -86,12 +85,12 @@ type change struct {
 	next nodeSet          // the new set
 }
 
-func newChange(ctx context.Context, conf Change) (*change, error) {
-	c := &change{Change: conf, nodes: make(map[string]*redisNode)}
+func newChange(ctx context.Context, what Change) (*change, error) {
+	c := &change{Change: what, nodes: make(map[string]*redisNode)}
 	if c.Say == nil {
 		c.Say = func(string) {}
 	}
-	opts, old, err := parseURL(c.From, storekit.OrDefault(c.Options))
+	opts, places, err := parseURL(c.From, storekit.OrDefault(c.Options))
 	if err != nil {
 		return nil, err
 	}
@@ -99,30 +98,30 @@ func newChange(ctx context.Context, conf Change) (*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	places := slices.Clone(old)
-	for i, list := range [][]*conn.Place{old, next} {
-		for _, p := range list {
-			if addrs := []*[]string{&c.from, &c.to}[i]; slices.Contains(*addrs, addrOf(p)) {
-				return nil, fmt.Errorf("%s is named twice: name each node once", addrOf(p))
-			} else {
-				*addrs = append(*addrs, addrOf(p))
-			}
-			if i == 1 && !slices.Contains(c.from, addrOf(p)) {
-				places = append(places, p)
-			}
-		}
+	c.from, c.to = addrsOf(places, addrOf), addrsOf(next, addrOf)
+	if err := cmp.Or(namedTwice(c.from), namedTwice(c.to)); err != nil {
+		return nil, err
 	}
-	c.quor = [2]int{opts.quorum(len(old)), newOpts.quorum(len(next))}
-	if n, q := len(next), c.quor[1]; q <= n/2 || q > n {
+	c.quor = [2]int{opts.quorum(len(c.from)), newOpts.quorum(len(c.to))}
+	if n, q := len(c.to), c.quor[1]; q <= n/2 || q > n {
 		return nil, fmt.Errorf("%d of %d nodes are no quorum: use %d to %d", q, n, n/2+1, n)
 	}
-	c.limit = epoch.NewLimit(opts.MaxTTL, driver.Holder(opts.Holder))
+	for i, p := range next {
+		if !slices.Contains(c.from, c.to[i]) {
+			places = append(places, p)
+		}
+	}
 	var who driver.Holder
 	if err := json.Unmarshal([]byte(storekit.Signature(driver.Holder(opts.Holder))), &who); err != nil {
 		return nil, err
 	}
 	c.by = strings.ReplaceAll(who.String(), "\n", " ")
-	nodes, err := dial(ctx, places, opts, nodeConfig(opts, c.limit))
+	conf, err := nodeConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	c.limit = conf.Limit
+	nodes, err := dial(ctx, places, opts, conf)
 	if err != nil {
 		return nil, err
 	}

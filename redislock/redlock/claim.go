@@ -42,65 +42,52 @@ func (d *store) claim(name, lease, record string) *claim {
 	return &claim{d: d, name: name, lease: lease, record: record, nodes: make([]trace, len(d.members))}
 }
 
-// answer is the outcome of one proposal.
-type answer struct {
-	node int
-	vote nodewire.Vote
-	err  error
-}
-
 // propose sends a proposal to all nodes at once. The lease lasts for within, which decides how long
-// the nodes may take. The channel gets one answer or error from each node. propose returns nil if the
-// claim was ended: the endings bar only the proposals that were under way when they were sent.
-func (c *claim) propose(mode nodewire.Mode, token uint64, ttl, within time.Duration) <-chan answer {
-	p := nodewire.Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
-	answers := make(chan answer, len(c.d.members))
+// the nodes may take. propose returns nil if the claim was ended: the endings bar only the proposals that
+// were under way when they were sent.
+func (c *claim) propose(mode nodewire.Mode, token uint64, ttl, within time.Duration) <-chan reply[nodewire.Vote] {
+	p := nodewire.Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record, Shared: c.shared}
 	c.mu.Lock()
 	if c.over {
 		c.mu.Unlock()
 		return nil
 	}
-	c.ttl = max(c.ttl, ttl)
-	p.Shared, p.Queued = c.shared, c.queued
-	for i := range c.nodes {
-		c.nodes[i].pending++
-	}
+	p.Queued = c.queued
+	c.begin(ttl)
 	c.mu.Unlock()
-	all := c.d.together(len(c.d.members), within, mode != nodewire.Take)
-	for i, m := range c.d.members {
-		send(m, all, func(ctx context.Context) (v nodewire.Vote, err error) {
-			defer m.timed(driver.Now(), &err)
-			return m.Propose(ctx, p)
-		}, func(v nodewire.Vote, err error) {
-			c.answered(i, v.Has, err)
-			answers <- answer{i, v, err}
-		})
-	}
-	return answers
+	return sendAll(c, within, mode != nodewire.Take, func(ctx context.Context, m *member) (nodewire.Vote, error) {
+		return m.Propose(ctx, p)
+	}, func(v nodewire.Vote) bool { return v.Has })
 }
 
-// enqueue asks all nodes at once to put the claim in their queues. The channel gets one
-// reading or error from each node.
-func (c *claim) enqueue(p nodewire.Place, ttl time.Duration) <-chan reading {
+// enqueue asks all nodes at once to put the claim in their queues.
+func (c *claim) enqueue(p nodewire.Place, ttl time.Duration) <-chan reply[nodewire.State] {
 	p.Name, p.Lease, p.Shared, p.Record = c.name, c.lease, c.shared, c.record
-	answers := make(chan reading, len(c.nodes))
 	c.mu.Lock()
-	c.ttl, c.queued = max(c.ttl, p.For), true
+	c.queued = true
+	c.begin(p.For)
+	c.mu.Unlock()
+	return sendAll(c, ttl, false, func(ctx context.Context, m *member) (nodewire.State, error) {
+		return m.Enqueue(ctx, p)
+	}, func(nodewire.State) bool { return true })
+}
+
+// begin records that all nodes are asked now for something that lasts for ttl. The caller holds mu.
+func (c *claim) begin(ttl time.Duration) {
+	c.ttl = max(c.ttl, ttl)
 	for i := range c.nodes {
 		c.nodes[i].pending++
 	}
-	c.mu.Unlock()
-	all := c.d.together(len(c.nodes), ttl, false)
-	for i, m := range c.d.members {
-		send(m, all, func(ctx context.Context) (st nodewire.State, err error) {
-			defer m.timed(driver.Now(), &err)
-			return m.Enqueue(ctx, p)
-		}, func(st nodewire.State, err error) {
-			c.answered(i, true, err)
-			answers <- reading{node: i, states: []nodewire.State{st}, err: err}
-		})
-	}
-	return answers
+}
+
+// sendAll sends a request to all nodes at once, after begin. leaves reports whether a node with this answer may have
+// something of the claim.
+func sendAll[T any](c *claim, ttl time.Duration, timed bool, f func(context.Context, *member) (T, error), leaves func(T) bool) <-chan reply[T] {
+	return ask(c.d, c.d.every, ttl, timed, func(ctx context.Context, node int) (answer T, err error) {
+		m := c.d.members[node]
+		defer m.timed(driver.Now(), &err)
+		return f(ctx, m)
+	}, func(r reply[T]) { c.answered(r.node, leaves(r.answer), r.err) })
 }
 
 // grant records that the lease was granted. A node may still have the claim in its queue; the
@@ -126,24 +113,21 @@ func (c *claim) answered(i int, left bool, err error) {
 	}
 }
 
-// ended is the outcome of one ending.
+// ended is what a node answers to an ending.
 type ended struct {
-	node int
-	had  bool
+	had  bool // the lease had the lock
 	next bool // a waiter has the lock now
-	err  error
 }
 
 // end ends the claim at every node that may have something of it, and at nodes that did not
-// answer. With news, the claim is another client's, and end ends it at all nodes. The channel
-// has room for all answers. If the ending fails at a node, the client owes it to that node. If
+// answer. With news, the claim is another client's, and end ends it at all nodes. If the ending fails at a node, the client owes it to that node. If
 // the outcome of a proposal is not known, the node remembers the ending, and refuses the
 // proposal if it arrives later.
 //
 // A lease that was granted may end before all nodes have answered. Then end sends the ending to
 // a node after the answer of the node: an earlier ending would cost the node memory and time,
 // because it would have to remember it. A node may give the lock to a waiter, with the token next.
-func (c *claim) end(news string, next uint64) <-chan ended {
+func (c *claim) end(news string, next uint64) <-chan reply[ended] {
 	var told []int
 	c.mu.Lock()
 	c.over = true
@@ -152,38 +136,30 @@ func (c *claim) end(news string, next uint64) <-chan ended {
 			told = append(told, i)
 		}
 	}
-	c.mu.Unlock()
-	answers := make(chan ended, len(told))
-	if len(told) == 0 {
-		return answers
-	}
-	all := c.d.together(len(told), c.d.ttl, false)
+	endings, quiet := make([]nodewire.Ending, len(c.nodes)), make([]<-chan struct{}, len(c.nodes))
 	for _, i := range told {
-		m := c.d.members[i]
-		e, quiet := c.ending(i, news, next)
-		send(m, all, func(ctx context.Context) (ended, error) {
-			e := e
-			if quiet != nil {
-				e.Bar = c.late(ctx, i, quiet)
-			}
-			had, next, err := m.End(ctx, e)
-			return ended{had: had, next: next}, err
-		}, func(a ended, err error) {
-			if a.node, a.err = i, err; err != nil {
-				owed := e
-				owed.Next = 0 // by then somebody else may have the lock at the other nodes
-				m.owe(owed, c.ttl)
-			}
-			answers <- a
-		})
+		endings[i], quiet[i] = c.ending(i, news, next)
 	}
-	return answers
+	c.mu.Unlock()
+	return ask(c.d, told, c.d.ttl, false, func(ctx context.Context, i int) (a ended, err error) {
+		e := endings[i]
+		if quiet[i] != nil {
+			e.Bar = c.late(ctx, i, quiet[i])
+		}
+		a.had, a.next, err = c.d.members[i].End(ctx, e)
+		return a, err
+	}, func(r reply[ended]) {
+		if r.err != nil {
+			owed := endings[r.node]
+			owed.Next = 0 // by then somebody else may have the lock at the other nodes
+			c.d.members[r.node].owe(owed, c.ttl)
+		}
+	})
 }
 
-// ending returns the ending for a node. If the ending has to wait for answers of the node, the channel closes when all have come.
+// ending returns the ending for a node. If the ending has to wait for answers of the node, the channel closes when all have
+// come. The caller holds mu.
 func (c *claim) ending(i int, news string, next uint64) (nodewire.Ending, <-chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	t := &c.nodes[i]
 	e := nodewire.Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, Next: next, News: news}
 	if t.pending == 0 || t.unknown || !c.held {

@@ -10,10 +10,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/nodewire"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // New returns a pawl client that uses the rueidis clients of the caller, one for each master. Closing the
@@ -23,20 +21,15 @@ import (
 // The address of a master is the first one that its rueidis client was given. All pawl clients of the store
 // must use the same addresses: see docs/redlock-nodes.md. New returns the errors of Open.
 func New(ctx context.Context, clients []rueidis.Client, opts *Options) (*pawl.Client, error) {
-	nodes, err := nodesOf(clients, opts)
-	if err != nil {
-		return nil, &pawl.Error{Op: "open", Err: err}
-	}
-	d, err := newStore(ctx, nodes, opts)
+	d, err := storeOf(ctx, clients, storekit.OrDefault(opts))
 	if err != nil {
 		return nil, &pawl.Error{Op: "open", Err: err}
 	}
 	return newClient(d, opts)
 }
 
-func nodesOf(clients []rueidis.Client, opts *Options) ([]nodewire.Node, error) {
-	opts = storekit.OrDefault(opts)
-	layout, err := opts.layout()
+func storeOf(ctx context.Context, clients []rueidis.Client, opts *Options) (*store, error) {
+	conf, err := nodeConfig(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -54,15 +47,12 @@ func nodesOf(clients []rueidis.Client, opts *Options) ([]nodewire.Node, error) {
 	if err := opts.check(addrs); err != nil {
 		return nil, err
 	}
-	limit := epoch.NewLimit(opts.MaxTTL, driver.Holder(opts.Holder))
-	limit.Note = opts.noted
-	conf := nodeConfig(opts, limit)
-	conf.Owned = false
+	conf.Limit.Note, conf.Owned = opts.noted, false
 	var nodes []nodewire.Node
 	for i, c := range clients {
 		conf.Addr = addrs[i]
-		nodes = append(nodes, newRedisNode(c, conf, layout))
+		nodes = append(nodes, newRedisNode(c, conf))
 	}
 	enroll(nodes, opts.quorum(len(addrs)))
-	return nodes, nil
+	return newStore(ctx, nodes, opts)
 }

@@ -74,8 +74,8 @@ func (l link) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, er
 	return carried(ctx, l, func() (nodewire.State, error) { return l.master.Enqueue(ctx, p) })
 }
 
-func (l link) Read(ctx context.Context, names []string, queues bool) ([]nodewire.State, error) {
-	return carried(ctx, l, func() ([]nodewire.State, error) { return l.master.Read(ctx, names, queues) })
+func (l link) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
+	return carried(ctx, l, func() ([]nodewire.State, error) { return l.master.Read(ctx, names) })
 }
 
 // Tell implements Node.

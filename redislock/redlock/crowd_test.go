@@ -63,7 +63,7 @@ func TestCrowdOfReaders(t *testing.T) {
 					t.Fatalf("%v: no lease, or a token that another has", g)
 				}
 				tokens[g.Token()] = true
-				rounds += ds[i].Stats().Rounds
+				rounds += ds[i].rounds.Load()
 			}
 			took := driver.Now().Sub(began)
 			t.Logf("%d nodes: %v for all, with %.1f rounds of proposals for each", n, took, float64(rounds)/readers)
@@ -112,7 +112,7 @@ func TestAllAtOnce(t *testing.T) {
 					release(t, g)
 					mu.Lock()
 					defer mu.Unlock()
-					rounds += d.Stats().Rounds
+					rounds += d.rounds.Load()
 				})
 			}
 			wait.Wait()

@@ -40,8 +40,8 @@ func TestClockIsReadForEachRound(t *testing.T) {
 		d := start(t, all, &Options{NodeTimeout: 5 * time.Second})
 		setAll(all, only("propose", fault{after: time.Second}))
 		paused := uint64(time.Now().Add(time.Second).UnixMicro())
-		if g := try(t, d); d.Stats().Rounds != 2 || g.token < paused {
-			t.Errorf("token %d after %d rounds; want %d or more, the clock's when the second began", g.token, d.Stats().Rounds, paused)
+		if g := try(t, d); d.rounds.Load() != 2 || g.token < paused {
+			t.Errorf("token %d after %d rounds; want %d or more, the clock's when the second began", g.token, d.rounds.Load(), paused)
 		}
 	})
 }

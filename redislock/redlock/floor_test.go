@@ -105,8 +105,8 @@ func TestClockOfTheYear2256(t *testing.T) {
 		}
 		d := start(t, all, nil)
 		g := try(t, d)
-		if g.token > nodewire.MaxToken || d.Stats().Rounds != 1 {
-			t.Errorf("token %d after %d rounds; want that of the clock", g.token, d.Stats().Rounds)
+		if g.token > nodewire.MaxToken || d.rounds.Load() != 1 {
+			t.Errorf("token %d after %d rounds; want that of the clock", g.token, d.rounds.Load())
 		}
 	})
 }

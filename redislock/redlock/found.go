@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -62,17 +61,18 @@ func (d *store) settle(ctx context.Context) error {
 // found leads the nodes that answer through the states.
 func (d *store) found(ctx context.Context) error {
 	r := d.roster
-	var failed misses
-	present := slices.Clone(d.every)
 	look, cancel := context.WithTimeout(ctx, max(lookTimeout, trips*d.trip()))
 	defer cancel()
-	for i, err := range d.step(look, present, func(ctx context.Context, n *redisNode) error {
-		_, err := n.record(ctx, "", entry{}, 0)
+	var failed misses
+	var present []*redisNode
+	for i, err := range allAtOnce(r.nodes, func(n *redisNode) error {
+		_, err := n.record(look, "", entry{}, 0)
 		return err
 	}) {
 		if err != nil {
 			failed.add(d.members[i], err)
-			present = slices.DeleteFunc(present, func(n int) bool { return n == i })
+		} else {
+			present = append(present, r.nodes[i])
 		}
 	}
 	if err := d.heard(failed); err != nil {
@@ -90,37 +90,23 @@ func (d *store) found(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := errors.Join(d.step(ctx, present, func(ctx context.Context, n *redisNode) error { return n.advance(ctx, state, set, addrs) })...); err != nil {
+		if err := errors.Join(allAtOnce(present, func(n *redisNode) error {
+			return n.named(n.advance(ctx, state, set, addrs))
+		})...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// step calls f for the given nodes at once, and returns the errors by node.
-func (d *store) step(ctx context.Context, nodes []int, f func(context.Context, *redisNode) error) []error {
-	errs := make([]error, len(d.members))
-	var all sync.WaitGroup
-	for _, i := range nodes {
-		n := d.members[i].Node.(*redisNode)
-		all.Go(func() {
-			if err := f(ctx, n); err != nil {
-				errs[i] = fmt.Errorf("%s: %w", n.Addr(), err)
-			}
-		})
-	}
-	all.Wait()
-	return errs
-}
-
 // claim returns the set that the nodes found, and the addresses of its nodes. All present nodes have ids already.
-func (r *roster) claim(present []int) (set nodeSet, addrs []string, err error) {
+func (r *roster) claim(present []*redisNode) (set nodeSet, addrs []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := make(map[string]string)
 	for i, addr := range r.addrs {
 		id := "@" + addr
-		if slices.Contains(present, i) {
+		if slices.Contains(present, r.nodes[i]) {
 			e := r.seen[i]
 			if id = e.self; e.state == isKept {
 				set, addrs = e.set, e.addrs // perhaps from a client that stopped after this step

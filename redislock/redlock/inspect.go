@@ -20,88 +20,28 @@ const (
 	lookTimeout = time.Second
 )
 
-// reading is the answer of one node to a request for states.
-type reading struct {
-	node   int
-	states []nodewire.State
-	err    error
-}
-
-// read asks all nodes for the states of names, and, with queues, for the queues. The
-// channel gets one answer from each node.
-func (d *store) read(names []string, ttl time.Duration, queues bool) <-chan reading {
-	answers := make(chan reading, len(d.members))
-	all := d.together(len(d.members), ttl, false)
-	for i, m := range d.members {
-		send(m, all, func(ctx context.Context) (r reading, err error) {
-			began := driver.Now()
-			r.states, err = m.Read(ctx, names, queues)
-			if err == nil && len(r.states) != len(names) {
-				err = fmt.Errorf("%s: %d answers to %d questions", m.Addr(), len(r.states), len(names))
-			}
-			if !queues { // queues take several requests
-				m.timed(began, &err)
-			}
-			return r, err
-		}, func(r reading, err error) {
-			r.node, r.err = i, err
-			answers <- r
-		})
-	}
-	return answers
-}
-
 // view returns for each of names its states at all nodes that answer.
 func (d *store) view(ctx context.Context, names []string) (views [][]nodewire.State, err error) {
 	if err := d.usable(ctx); err != nil {
 		return nil, err
 	}
 	views = make([][]nodewire.State, len(names))
-	err = awaitNodes(ctx, d, d.read(names, d.ttl, true), func(r reading) (int, error) {
-		if r.err == nil {
-			for i, s := range r.states {
-				views[i] = append(views[i], s)
-			}
+	replies := ask(d, d.every, d.ttl, false, func(ctx context.Context, node int) ([]nodewire.State, error) {
+		states, err := d.members[node].Read(ctx, names)
+		if err == nil && len(states) != len(names) {
+			err = fmt.Errorf("%d answers to %d questions", len(states), len(names))
 		}
-		return r.node, r.err
+		return states, err
+	}, func(reply[[]nodewire.State]) {})
+	err = gatherAll(ctx, d, replies, func(_ int, states []nodewire.State) {
+		for i, s := range states {
+			views[i] = append(views[i], s)
+		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	return views, nil
-}
-
-// awaitNodes calls got with the answer of each node. It returns when all nodes have answered, or when a quorum has and the
-// grace for the others is over. If fewer than a quorum answer, or ctx ends, it returns an error.
-func awaitNodes[A any](ctx context.Context, d *store, answers <-chan A, got func(A) (node int, err error)) error {
-	var failed misses
-	var enough <-chan time.Time
-	heard, alive := make([]bool, len(d.members)), 0
-	for range d.members {
-		select {
-		case a := <-answers:
-			node, err := got(a)
-			if heard[node] = true; err != nil {
-				failed.add(d.members[node], err)
-			} else if alive++; alive == d.quorum {
-				enough = d.behind(heard)
-			}
-		case <-enough:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return d.heard(failed)
-}
-
-// heard returns an error unless a quorum has answered. The error is ErrUnavailable, because
-// the request records nothing.
-func (d *store) heard(failed misses) error {
-	if len(d.members)-len(failed) < d.quorum {
-		return failed.as(driver.ErrUnavailable, d, 0)
-	}
-	return nil
 }
 
 // describe makes the Info of a name. Its holder is the lease with a quorum. If no lease has
@@ -160,27 +100,11 @@ func (d *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 
 // names returns the names that begin with prefix and are locked at some node.
 func (d *store) names(ctx context.Context, prefix string) ([]string, error) {
-	type page struct {
-		node  int
-		names []string
-		err   error
-	}
-	pages := make(chan page, len(d.members))
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for i, m := range d.members {
-		if !d.background(func() {
-			names, err := m.List(reading, prefix)
-			pages <- page{i, names, err}
-		}) {
-			return nil, unavailable(errClosed)
-		}
-	}
+	pages := each(d, func(m *member) ([]string, error) { return m.List(reading, prefix) })
 	var all []string
-	err := awaitNodes(ctx, d, pages, func(p page) (int, error) { // a name that is held is held at a node of any quorum
-		all = append(all, p.names...)
-		return p.node, p.err
-	})
+	err := gatherAll(ctx, d, pages, func(_ int, page []string) { all = append(all, page...) }) // a name that is held is held at a node of any quorum
 	slices.Sort(all)
 	return slices.Compact(all), err
 }
@@ -215,24 +139,20 @@ func (d *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 // until all nodes have answered. The holder hears of the break from the first node. It may
 // release the lease at the other nodes before they carry out the break. So one node that has
 // had the lease is enough: it has told the holder who broke the lease.
-func (c *claim) awaitBreak(ctx context.Context, answers <-chan ended) error {
+func (c *claim) awaitBreak(ctx context.Context, answers <-chan reply[ended]) error {
 	answered, had := 0, false
 	var failed misses
-	for range c.d.members {
-		select {
-		case a := <-answers:
-			if a.err != nil {
-				failed.add(c.d.members[a.node], a.err)
-				continue
-			}
-			answered++
-			had = had || a.had
-			if had && answered >= c.d.quorum {
-				return nil
-			}
-		case <-ctx.Done():
-			return ctx.Err()
+	err := gather(ctx, c.d, nil, answers, nil, func(a reply[ended]) bool {
+		if a.err != nil {
+			failed.add(c.d.members[a.node], a.err)
+			return false
 		}
+		answered++
+		had = had || a.answer.had
+		return had && answered >= c.d.quorum
+	})
+	if err != nil || had && answered >= c.d.quorum {
+		return err
 	}
 	if answered < c.d.quorum {
 		return unheard(failed.err(c.d, 0))

@@ -84,12 +84,11 @@ func (d *store) grace(heard []bool, least time.Duration) time.Duration {
 	return least
 }
 
-// behind returns a channel that ends the wait for the other nodes, once a quorum has
-// answered.
-func (d *store) behind(heard []bool) <-chan time.Time { return time.After(d.grace(heard, 0)) }
+// behind returns how long to wait for the other nodes, once a quorum has answered.
+func (d *store) behind(heard []bool) time.Duration { return d.grace(heard, 0) }
 
 // needed does what behind does, for nodes whose votes decide: a node that is far away has the time that its answers take.
-func (d *store) needed(heard []bool) <-chan time.Time {
+func (d *store) needed(heard []bool) time.Duration {
 	wait := d.grace(heard, 0)
 	for i, m := range d.members {
 		if d.fixed > 0 || heard[i] || m.quiet() {
@@ -97,5 +96,5 @@ func (d *store) needed(heard []bool) <-chan time.Time {
 		}
 		wait = max(wait, graceAfter(d.ttl, trips*time.Duration(m.trip.Load())))
 	}
-	return time.After(wait)
+	return wait
 }

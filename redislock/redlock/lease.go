@@ -213,7 +213,6 @@ func (l *lease) askAgain(ctx context.Context) (f *failure, done bool) {
 
 // granted records that c was granted. since is before the requests were sent.
 func (l *lease) granted(c *claim, token uint64, since driver.Instant) {
-	l.d.grants.Add(1)
 	c.grant()
 	l.since = since
 	l.set(standing{claim: c, token: token, until: since.Add(l.req.TTL)})

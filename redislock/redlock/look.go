@@ -42,7 +42,6 @@ func (l *lease) lookOnce(ctx context.Context) *failure {
 	}
 	defer d.leave(wanting)
 	sent := driver.Now()
-	d.looks.Add(1)
 	v := new(view)
 	defer func() { l.saw(v.states) }()
 	if err := l.read(ctx, v); err != nil {
@@ -83,42 +82,19 @@ func (l *lease) read(ctx context.Context, v *view) error {
 	if err != nil {
 		return err
 	}
-	var enough <-chan time.Time
-	heard := make([]bool, len(d.members))
-	for range d.members {
-		if v.free >= d.quorum || len(v.waits)-len(v.failed) > len(d.members)-d.quorum {
-			return nil
-		}
-		if enough == nil && len(v.states) >= d.quorum {
-			enough = d.needed(heard)
-		}
-		select {
-		case a := <-answers:
-			heard[a.node] = true
-			l.add(v, a)
-		case <-enough:
-			for i := range heard {
-				if !heard[i] {
-					l.add(v, reading{node: i, err: errSilent})
-				}
-			}
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-d.ctx.Done():
-			return unavailable(errClosed)
-		}
-	}
-	return nil
+	return gather(ctx, d, d.ctx.Done(), answers, d.needed, func(a reply[nodewire.State]) bool {
+		l.add(v, a)
+		return v.free >= d.quorum || len(v.waits)-len(v.failed) > len(d.members)-d.quorum
+	})
 }
 
-func (l *lease) add(v *view, a reading) {
+func (l *lease) add(v *view, a reply[nodewire.State]) {
 	if a.err != nil {
 		v.failed.add(l.d.members[a.node], a.err)
 		v.waits = append(v.waits, lookEvery)
 		return
 	}
-	st := a.states[0]
+	st := a.answer
 	if c := l.has.claim; c != nil && len(st.Locks) == 1 && st.Locks[0].Lease == c.lease {
 		st.Locks = nil // the node has handed the lock to this waiter
 	}
@@ -142,17 +118,5 @@ func (l *lease) saw(states []nodewire.State) {
 	for _, st := range states {
 		l.foreign = l.foreign || len(st.Locks) > 0 && st.Locks[0].Record == ""
 		l.readers = l.readers || !l.req.Shared && len(st.Locks) > 0 && st.Locks[0].Shared
-	}
-}
-
-// awaitQuorum waits until a quorum has answered, or all nodes if fewer were asked, or until timer fires.
-func awaitQuorum[T any](d *store, answers <-chan T, timer *time.Timer) {
-	for range min(d.quorum, cap(answers)) {
-		select {
-		case <-answers:
-		case <-timer.C:
-			timer.Reset(0)
-			return
-		}
 	}
 }

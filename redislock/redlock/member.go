@@ -116,58 +116,52 @@ func (m *member) logOdd(why error) {
 func (m *member) owe(e nodewire.Ending, ttl time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.add(debt{e, driver.Now().Add(max(2*ttl, time.Minute))})
+	if !m.paying {
+		m.paying = m.d.background(m.pay)
+	}
+}
+
+// add puts a debt behind the others: a node without memory may refuse one ending, and that must not hold up others that
+// the node would accept. The caller holds mu.
+func (m *member) add(d debt) {
 	for i := range m.debts {
-		if m.debts[i].Lease == e.Lease && m.debts[i].Name == e.Name {
-			m.debts[i].Bar = m.debts[i].Bar || e.Bar
-			m.debts[i].News = cmp.Or(m.debts[i].News, e.News)
+		if e := &m.debts[i].Ending; e.Lease == d.Lease && e.Name == d.Name {
+			e.Bar = e.Bar || d.Bar
+			e.News = cmp.Or(e.News, d.News)
 			return
 		}
 	}
 	if len(m.debts) == maxDebts {
 		m.debts = append(m.debts[:0], m.debts[1:]...)
 	}
-	m.debts = append(m.debts, debt{e, driver.Now().Add(max(2*ttl, time.Minute))})
-	if !m.paying {
-		m.paying = m.d.background(m.pay)
-	}
+	m.debts = append(m.debts, d)
 }
 
-// oldest drops the debts whose time is over, and returns the oldest debt that is left.
-func (m *member) oldest() (debt, bool) {
+// tried records that a debt was paid, or adds it again.
+func (m *member) tried(d debt, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.add(d)
+		return
+	}
+	m.owes.answered(driver.Now(), true, m.busy > 0)
+}
+
+// next takes the first debt whose time is not over.
+func (m *member) next() (debt, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := driver.Now()
-	for len(m.debts) > 0 && m.debts[0].until <= now {
-		m.debts = m.debts[1:]
-	}
-	m.paying = len(m.debts) > 0
-	if !m.paying {
-		m.debts = nil
-		return debt{}, false
-	}
-	return m.debts[0], true
-}
-
-func (m *member) paid(d debt) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.owes.answered(driver.Now(), true, m.busy > 0)
-	for i := range m.debts {
-		if m.debts[i].Ending == d.Ending {
-			m.debts = append(m.debts[:i], m.debts[i+1:]...)
-			return
+	for len(m.debts) > 0 {
+		d := m.debts[0]
+		if m.debts = m.debts[1:]; d.until > now {
+			return d, true
 		}
 	}
-}
-
-// later puts d behind the other debts. A node without memory may refuse one ending, and
-// that must not hold up others that the node would accept.
-func (m *member) later(d debt) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.debts) > 1 && m.debts[0].Ending == d.Ending {
-		m.debts = append(m.debts[1:], m.debts[0])
-	}
+	m.debts, m.paying = nil, false
+	return debt{}, false
 }
 
 // pay sends the endings that the client owes, one after the other, until none is left.
@@ -175,7 +169,7 @@ func (m *member) later(d debt) {
 func (m *member) pay() {
 	pause := minDebtPause
 	for {
-		d, ok := m.oldest()
+		d, ok := m.next()
 		if !ok {
 			return
 		}
@@ -188,17 +182,13 @@ func (m *member) pay() {
 		_, _, err := m.Node.End(ctx, d.Ending)
 		cancel()
 		closing = closing || err != nil && m.d.base.Err() != nil
-		if err == nil {
-			m.paid(d)
+		if m.tried(d, err); err == nil {
 			pause = minDebtPause
 			continue
 		}
 		if closing {
 			m.d.logged(fmt.Errorf("%s: leases could not be released, and will expire: %w", m.Addr(), err))
 			return
-		}
-		if !errors.Is(err, context.DeadlineExceeded) {
-			m.later(d)
 		}
 		select {
 		case <-time.After(pause/2 + time.Duration(m.random.Int64N(int64(pause/2)))):

@@ -157,7 +157,7 @@ func (m *master) End(ctx context.Context, e nodewire.Ending) (had, next bool, er
 	return is[0], is[1], err
 }
 
-func (m *master) Read(ctx context.Context, names []string, _ bool) ([]nodewire.State, error) {
+func (m *master) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
 	return asked(ctx, m, "read", func() []nodewire.State { return m.Model.Read(names) })
 }
 

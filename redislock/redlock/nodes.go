@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -40,12 +41,19 @@ func (o *Options) check(addrs []string) error {
 	case o.maxTTL() < driver.MinTTL:
 		return fmt.Errorf("redlock: MaxTTL %v is too short: use %v or more", o.maxTTL(), driver.MinTTL)
 	}
-	for i, addr := range addrs {
-		if slices.Contains(addrs[:i], addr) {
-			return fmt.Errorf("redlock: %s is named twice: name each node once", addr)
-		}
+	if err := namedTwice(addrs); err != nil {
+		return fmt.Errorf("redlock: %w", err)
 	}
 	return checkTTL(o.TTL, o.maxTTL())
+}
+
+func namedTwice(addrs []string) error {
+	for i, addr := range addrs {
+		if slices.Contains(addrs[:i], addr) {
+			return fmt.Errorf("%s is named twice: name each node once", addr)
+		}
+	}
+	return nil
 }
 
 func (o *Options) quorum(n int) int { return cmp.Or(o.Quorum, n/2+1) }
@@ -121,15 +129,7 @@ func isOdd(err error) bool {
 
 // bless blesses nodes that no client has used; see redislock.Options.AssumeNew.
 func (d *store) bless(ctx context.Context, nodes []*redisNode) error {
-	errs := make(chan error, len(nodes))
-	for _, n := range nodes {
-		go func() { errs <- n.server.Change(ctx, epoch.Trust) }()
-	}
-	var err error
-	for range nodes {
-		err = cmp.Or(err, <-errs)
-	}
-	return err
+	return cmp.Or(allAtOnce(nodes, func(n *redisNode) error { return n.server.Change(ctx, epoch.Trust) })...)
 }
 
 // recordPattern records the client's pattern at nodes that have recorded no other one. The client has asked all nodes
@@ -140,21 +140,12 @@ func (d *store) recordPattern(ctx context.Context, nodes []*redisNode) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.connect)
 	defer cancel()
-	errs := make(chan error, len(nodes))
-	for _, n := range nodes {
-		go func() {
-			err := n.server.Agree(ctx, true)
-			if !errors.Is(err, driver.ErrDisagree) {
-				err = nil // a node that fails now counts like one that was down before
-			}
-			errs <- err
-		}()
-	}
-	var err error
-	for range nodes {
-		err = cmp.Or(err, <-errs)
-	}
-	return err
+	return cmp.Or(allAtOnce(nodes, func(n *redisNode) error {
+		if err := n.server.Agree(ctx, true); errors.Is(err, driver.ErrDisagree) {
+			return err
+		}
+		return nil // a node that fails now counts like one that was down before
+	})...)
 }
 
 // Nodes asks all nodes for their state, and returns the answers in the order of the
@@ -162,11 +153,9 @@ func (d *store) recordPattern(ctx context.Context, nodes []*redisNode) error {
 // others only for a grace. If a node answers but counts as down, its Err says why.
 func (d *store) Nodes(ctx context.Context) []Status {
 	all := d.statuses(ctx)
-	for i, s := range all {
-		if r, ok := d.members[i].Node.(*redisNode); ok && s.Err == nil {
-			if err := r.odd(); err != nil {
-				all[i] = Status{Addr: s.Addr, ID: s.ID, Set: s.Set, Err: unavailable(err)}
-			}
+	for i := range all {
+		if r, ok := d.members[i].Node.(*redisNode); ok {
+			all[i].judge(r.odd())
 		}
 	}
 	return all
@@ -175,33 +164,23 @@ func (d *store) Nodes(ctx context.Context) []Status {
 func (d *store) statuses(ctx context.Context) []Status {
 	ctx, cancel := context.WithTimeout(ctx, d.connect)
 	defer cancel()
-	type numbered struct {
-		i int
-		Status
-	}
-	answers := make(chan numbered, len(d.members))
 	all := make([]Status, len(d.members))
 	for i, m := range d.members {
 		all[i] = Status{Addr: m.Addr(), Err: errSilent}
-		if !d.background(func() {
-			began := driver.Now()
-			is, err := m.Status(ctx)
-			s := Status(is)
-			if m.trip.Load() == 0 { // Status takes several round trips: an estimate may be too long, but not too short
-				m.timed(began, &err)
-			}
-			if err != nil {
-				s = Status{Err: err}
-			}
-			s.Addr = m.Addr()
-			answers <- numbered{i, s}
-		}) {
-			all[i].Err = errClosed
-		}
 	}
-	_ = awaitNodes(ctx, d, answers, func(a numbered) (int, error) {
-		all[a.i] = a.Status
-		return a.i, a.Err
+	replies := each(d, func(m *member) (nodewire.Status, error) {
+		began := driver.Now()
+		is, err := m.Status(ctx)
+		if m.trip.Load() == 0 { // Status takes several round trips: an estimate may be too long, but not too short
+			m.timed(began, &err)
+		}
+		return is, err
+	})
+	_ = gather(ctx, d, nil, replies, d.behind, func(r reply[nodewire.Status]) bool {
+		if all[r.node].Err = r.err; r.err == nil {
+			all[r.node] = Status(r.answer)
+		}
+		return false
 	})
 	return all
 }
@@ -214,7 +193,6 @@ func (d *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	}
 	info, waits := &driver.StoreInfo{}, []time.Duration(nil)
 	var failed misses
-	closed := 0
 	for i, s := range d.statuses(ctx) {
 		if s.Err != nil {
 			failed.add(d.members[i], s.Err)
@@ -224,17 +202,16 @@ func (d *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 			info.MaxTTL, info.SetBy = s.MaxTTL, s.SetBy
 		}
 		if s.Closed > 0 {
-			closed++
 			waits = append(waits, s.Closed)
 		}
 	}
 	if err := d.heard(failed); err != nil {
 		return nil, err
 	}
-	if len(d.members)-closed < d.quorum {
+	if len(d.members)-len(waits) < d.quorum {
 		info.Closed = d.quorumth(waits)
 		info.Do = "if no lease from before is held any more, redlock.Bless (pawl bless) opens them at once"
-		info.Why = fmt.Sprintf("%d of %d nodes have restarted, have lost their data or are other servers, and may have forgotten leases", closed, len(d.members))
+		info.Why = fmt.Sprintf("%d of %d nodes have restarted, have lost their data or are other servers, and may have forgotten leases", len(waits), len(d.members))
 	}
 	return info, nil
 }

@@ -77,29 +77,23 @@ func open(ctx context.Context, url string, opts *Options) (*store, *Options, err
 	if err != nil {
 		return nil, nil, fmt.Errorf("redlock: %w", err)
 	}
-	if _, err := opts.layout(); err != nil {
+	conf, err := nodeConfig(opts)
+	if err != nil {
 		return nil, nil, err
 	}
-	var addrs []string
-	for _, p := range places {
-		addrs = append(addrs, addrOf(p))
-	}
-	if err := opts.check(addrs); err != nil {
+	if err := opts.check(addrsOf(places, addrOf)); err != nil {
 		return nil, nil, err
 	}
-	timeout := cmp.Or(opts.ConnectTimeout, conn.DefaultConnect)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout+time.Second, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, conf.Timeout+time.Second, errSilent)
 	defer cancel()
-	limit := epoch.NewLimit(opts.MaxTTL, driver.Holder(opts.Holder))
-	limit.Note = opts.noted
 	// The nodes do not log: the restart of one node does not matter, and the store reports
 	// a restart of many.
-	conf := nodeConfig(opts, limit)
+	conf.Limit.Note = opts.noted
 	nodes, err := dial(ctx, places, opts, conf)
 	if err != nil {
 		return nil, opts, err
 	}
-	enroll(nodes, opts.quorum(len(addrs)))
+	enroll(nodes, opts.quorum(len(nodes)))
 	d, err := newStore(ctx, nodes, opts)
 	return d, opts, err
 }
@@ -119,22 +113,20 @@ func (o *Options) layout() (*keys.Layout, error) {
 }
 
 // nodeConfig returns the configuration that all nodes share.
-func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
+func nodeConfig(opts *Options) (epoch.Config, error) {
+	layout, err := opts.layout()
 	prefix := opts.prefix()
 	return epoch.Config{
-		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: prefix, Channel: prefix + "client:",
-		Limit: limit, Timeout: cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), Unguarded: opts.AllowUnguarded, Scripts: scripts,
-	}
+		Owned: true, Layout: layout, ID: strings.ToLower(rand.Text()), Prefix: prefix, Channel: prefix + "client:",
+		Limit:   epoch.NewLimit(opts.MaxTTL, driver.Holder(opts.Holder)),
+		Timeout: cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), Unguarded: opts.AllowUnguarded, Scripts: scripts,
+	}, err
 }
 
 // dial connects to all nodes at once. A node that is down or hangs may take long to fail.
 // So once a quorum has answered, the others have NodeTimeout, or, by default, about as long
 // as the quorum took. A node that fails stays a node, and connects when it can.
 func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.Config) ([]nodewire.Node, error) {
-	layout, err := opts.layout()
-	if err != nil {
-		return nil, err
-	}
 	clients, errs := make([]rueidis.Client, len(places)), make([]error, len(places))
 	dialled := make([]atomic.Bool, len(places))
 	answers := make(chan int)
@@ -165,11 +157,11 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 			defer late.Stop()
 		}
 	}
-	return nodesAt(ctx, places, clients, errs, conf, layout, quorum)
+	return nodesAt(ctx, places, clients, errs, conf, quorum)
 }
 
 // nodesAt makes a node of each client. It returns an error if dial could not make a client.
-func nodesAt(ctx context.Context, places []*conn.Place, clients []rueidis.Client, errs []error, conf epoch.Config, layout *keys.Layout, quorum int) ([]nodewire.Node, error) {
+func nodesAt(ctx context.Context, places []*conn.Place, clients []rueidis.Client, errs []error, conf epoch.Config, quorum int) ([]nodewire.Node, error) {
 	var nodes []nodewire.Node
 	var failed []error
 	var silent misses
@@ -184,7 +176,7 @@ func nodesAt(ctx context.Context, places []*conn.Place, clients []rueidis.Client
 			failed = append(failed, fmt.Errorf("redlock: %s: %w", conf.Addr, conn.NotBound(ctx, errs[i]).Err))
 			continue
 		}
-		n := newRedisNode(c, conf, layout)
+		n := newRedisNode(c, conf)
 		n.silent = errs[i] != nil
 		nodes = append(nodes, n)
 	}
@@ -230,17 +222,13 @@ func eachNode(ctx context.Context, op, url string, opts *Options, mode string) e
 	if err != nil {
 		return &pawl.Error{Op: op, Err: err}
 	}
-	var errs []error
-	for _, m := range d.members {
-		n := m.Node.(*redisNode)
+	errs := allAtOnce(d.roster.nodes, func(n *redisNode) error {
 		err := n.odd() // an odd node grants nothing to clients
 		if err == nil {
 			err = n.server.Change(ctx, mode)
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", m.Addr(), err))
-		}
-	}
+		return n.named(err)
+	})
 	if err := errors.Join(append(errs, d.Close())...); err != nil {
 		return &pawl.Error{Op: op, Err: err}
 	}

@@ -3,7 +3,6 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // Nodes returns the state of the masters at url, in the order of the URL, however few of them answer.
@@ -35,17 +33,13 @@ func overview(ctx context.Context, url string, opts *Options) ([]Status, int, er
 	if err != nil {
 		return nil, 0, fmt.Errorf("redlock: %w", err)
 	}
-	layout, err := opts.layout()
+	conf, err := nodeConfig(opts)
 	if err != nil {
 		return nil, 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, conf.Timeout, errSilent)
 	defer cancel()
-	conf := nodeConfig(opts, epoch.NewLimit(opts.MaxTTL, driver.Holder(opts.Holder)))
-	var addrs []string
-	for _, p := range places {
-		addrs = append(addrs, addrOf(p))
-	}
+	addrs := addrsOf(places, addrOf)
 	r := newRoster(opts.quorum(len(places)), addrs)
 	all := make([]Status, len(places))
 	var work sync.WaitGroup
@@ -61,7 +55,7 @@ func overview(ctx context.Context, url string, opts *Options) ([]Status, int, er
 				}
 				return
 			}
-			n := newRedisNode(c, conf, layout)
+			n := newRedisNode(c, conf)
 			defer n.Close()
 			n.roster, n.at, n.deaf = r, i, err != nil
 			if s, err := n.Status(ctx); err == nil {
@@ -72,10 +66,8 @@ func overview(ctx context.Context, url string, opts *Options) ([]Status, int, er
 		})
 	}
 	work.Wait()
-	for i, s := range all {
-		if err := r.odd(i); s.Err == nil && err != nil {
-			all[i] = Status{Addr: s.Addr, ID: s.ID, Set: s.Set, Err: unavailable(err)}
-		}
+	for i := range all {
+		all[i].judge(r.odd(i))
 	}
 	return all, r.quorum, nil
 }

@@ -105,10 +105,3 @@ func release(t testing.TB, g interface{ Release(context.Context) error }) {
 		t.Errorf("Release = %v", err)
 	}
 }
-
-// Stats are what a store has done.
-type Stats struct{ Grants, Rounds, Splits, Looks int64 }
-
-func (d *store) Stats() Stats {
-	return Stats{d.grants.Load(), d.rounds.Load(), d.splits.Load(), d.looks.Load()}
-}

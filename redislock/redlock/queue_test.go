@@ -36,7 +36,7 @@ func TestHandOver(t *testing.T) {
 			}
 			rounds := func() (sum int64) {
 				for _, d := range ds {
-					sum += d.Stats().Rounds
+					sum += d.rounds.Load()
 				}
 				return sum
 			}
@@ -137,7 +137,7 @@ func TestLateTurn(t *testing.T) {
 			req.Renewed = late
 			got := acquire(t.Context(), d, req)
 			synctest.Wait()
-			before := d.Stats().Rounds
+			before := d.rounds.Load()
 			if late {
 				// The messages are held up for most of the claim.
 				for _, m := range all {
@@ -150,7 +150,7 @@ func TestLateTurn(t *testing.T) {
 			}
 			release(t, g)
 			next := <-got
-			if rounds := d.Stats().Rounds - before; rounds != 0 {
+			if rounds := d.rounds.Load() - before; rounds != 0 {
 				t.Errorf("late %t: %d rounds of proposals; want none", late, rounds)
 			}
 			if left := next.until.Sub(driver.Now()); left < 9*time.Second {

@@ -151,7 +151,7 @@ func TestHandOverByServers(t *testing.T) {
 			if !eventually(patience, func() bool { return queue.do("zcard", "pawl:redlock:{"+name+"}:waiters") == "1" }) {
 				t.Fatal("nobody waits")
 			}
-			rounds, began := b.Stats().Rounds, time.Now()
+			rounds, began := b.rounds.Load(), time.Now()
 			release(t, g)
 			next := <-got
 			took = time.Since(began)
@@ -159,7 +159,7 @@ func TestHandOverByServers(t *testing.T) {
 				t.Fatal("no lease")
 			}
 			release(t, next)
-			return b.Stats().Rounds == rounds
+			return b.rounds.Load() == rounds
 		})
 		if !handed {
 			t.Errorf("guarded %t: each time the waiter had to propose, the last after %v", guarded, took)

@@ -102,3 +102,27 @@ func heldBy(l nodewire.Lock, now time.Time) driver.Held {
 	}
 	return h
 }
+
+// waitersOf describes the waiters of a name, in the order of the queues. queue has the places at all nodes.
+// waitersOf leaves out holders: a holder may still be in the queue of a node that it has not asked.
+func waitersOf(queue []nodewire.Place, holders []driver.Held) (all []driver.Waiter) {
+	slices.SortStableFunc(queue, func(a, b nodewire.Place) int {
+		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Lease, b.Lease))
+	})
+	known := make(map[string]bool)
+	for _, h := range holders {
+		known[h.Lease] = true
+	}
+	for _, p := range queue {
+		w := driver.Waiter{}
+		w.Lease, _, _ = strings.Cut(p.Lease, ".")
+		if known[w.Lease] || p.Record == "" { // described already, or the place has expired
+			continue
+		}
+		known[w.Lease] = true
+		r := storekit.ReadRecord(p.Record)
+		w.Holder, w.Why = r.Holder, r.Why
+		all = append(all, w)
+	}
+	return all
+}

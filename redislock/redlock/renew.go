@@ -124,43 +124,32 @@ func (d *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 // lock; passed reports whether a node has given it to a waiter. A node that got no ending counts
 // as one without the lock. If the answers differ, awaitEnd waits for the other nodes: a break may
 // be under way to them.
-func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had, passed bool, err error) {
+func (c *claim) awaitEnd(ctx context.Context, answers <-chan reply[ended]) (had, passed bool, err error) {
 	n, q := len(c.d.members), c.d.quorum
-	free := n - cap(answers)
-	has, missing := 0, free
-	undecided := func() bool { return has+missing-free < q || has < q && missing <= n-q }
-	heard := make([]bool, n)
+	has, missing := 0, n-cap(answers)
+	answered := 0
 	var failed misses
-	var enough <-chan time.Time
-	for undecided() && has+missing+len(failed) < n {
-		if has+missing-free >= q && enough == nil {
-			enough = c.d.behind(heard)
+	err = gather(ctx, c.d, nil, answers, c.d.behind, func(a reply[ended]) bool {
+		if a.err != nil {
+			failed.add(c.d.members[a.node], a.err)
+			return len(failed) > n-q
 		}
-		select {
-		case a := <-answers:
-			heard[a.node] = true
-			if a.err != nil {
-				if failed.add(c.d.members[a.node], a.err); len(failed) > n-q {
-					return false, passed, unheard(failed.err(c.d, 0))
-				}
-				continue
-			}
-			if a.had {
-				has++
-			} else {
-				missing++
-			}
-			passed = passed || a.next
-		case <-enough:
-			return true, passed, nil
-		case <-ctx.Done():
-			if enough != nil { // a quorum has answered
-				return true, passed, nil
-			}
-			return false, passed, ctx.Err()
+		answered++
+		if a.answer.had {
+			has++
+		} else {
+			missing++
 		}
+		passed = passed || a.answer.next
+		return answered >= q && (has >= q || missing > n-q)
+	})
+	switch {
+	case answered >= q:
+		err = nil // even if ctx has ended while the others had their grace
+	case len(failed) > n-q:
+		err = unheard(failed.err(c.d, 0))
 	}
-	return missing <= n-q, passed, nil
+	return missing <= n-q, passed, err
 }
 
 // unheard makes err the error of a request that may have been carried out.

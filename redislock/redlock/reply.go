@@ -22,28 +22,33 @@ func readLock(value string, left time.Duration, shared bool) nodewire.Lock {
 	return l
 }
 
-// readStates reads the states of n names, in the form that the function add of state.lua
-// gives them.
-func readStates(r []rueidis.RedisMessage, n int) ([]nodewire.State, error) {
-	states := make([]nodewire.State, n)
-	for i := range states {
-		const each = 6
-		if len(r) < each || len(r)-each < 2*count(r[0]) {
-			return nil, errGarbled
-		}
-		s, locks, shared := &states[i], count(r[0]), count(r[1]) == 1
-		s.Waiters, s.Wishes, s.Wished = count(r[3]), count(r[4]), millis(r[5])
-		s.Floor, s.Writer = readFloor(text(r[2]))
-		r = r[each:]
-		for range locks {
-			s.Locks = append(s.Locks, readLock(text(r[0]), millis(r[1]), shared))
-			r = r[2:]
-		}
+// readState reads the state of a name, in the form that the function add of state.lua gives it. rest is what follows.
+func readState(r []rueidis.RedisMessage) (s nodewire.State, rest []rueidis.RedisMessage, err error) {
+	const each = 6
+	if len(r) < each || len(r)-each < 2*count(r[0]) {
+		return s, nil, errGarbled
 	}
-	if len(r) > 0 {
-		return nil, errGarbled
+	locks, shared := count(r[0]), count(r[1]) == 1
+	s.Waiters, s.Wishes, s.Wished = count(r[3]), count(r[4]), millis(r[5])
+	s.Floor, s.Writer = readFloor(text(r[2]))
+	for r = r[each:]; locks > 0; locks-- {
+		s.Locks = append(s.Locks, readLock(text(r[0]), millis(r[1]), shared))
+		r = r[2:]
 	}
-	return states, nil
+	return s, r, nil
+}
+
+// readQueue reads the waiters in the queue of a name, as read.lua gives them. rest is what follows.
+func readQueue(r []rueidis.RedisMessage) (queue []nodewire.Place, rest []rueidis.RedisMessage, err error) {
+	if len(r) < 1 || len(r)-1 < 3*count(r[0]) {
+		return nil, nil, errGarbled
+	}
+	n := count(r[0])
+	for r = r[1:]; n > 0; n-- {
+		queue = append(queue, nodewire.Place{Lease: text(r[0]), Place: number(text(r[1])), Record: text(r[2])})
+		r = r[3:]
+	}
+	return queue, r, nil
 }
 
 func text(m rueidis.RedisMessage) string {

@@ -20,6 +20,7 @@ import (
 // client is refused only if no quorum is left.
 type roster struct {
 	quorum  int
+	nodes   []*redisNode
 	addrs   []string
 	settled atomic.Bool // there is a store
 
@@ -42,17 +43,23 @@ func newRoster(quorum int, addrs []string) *roster {
 	return &roster{quorum: quorum, addrs: addrs, heads: make([]atomic.Pointer[string], n), seen: make([]entry, n), heard: make([]driver.Instant, n), ids: make([]string, n)}
 }
 
-// enroll gives the nodes of a client their roster.
+// enroll makes the roster of a client, and gives it to its nodes.
 func enroll(nodes []nodewire.Node, quorum int) {
-	var addrs []string
-	for _, n := range nodes {
-		addrs = append(addrs, n.Addr())
-	}
-	r := newRoster(quorum, addrs)
+	r := newRoster(quorum, addrsOf(nodes, nodewire.Node.Addr))
 	for i, n := range nodes {
 		n := n.(*redisNode)
 		n.roster, n.at = r, i
+		r.nodes = append(r.nodes, n)
 	}
+}
+
+// addrsOf returns the addresses of nodes.
+func addrsOf[T any](nodes []T, addr func(T) string) []string {
+	addrs := make([]string, len(nodes))
+	for i, n := range nodes {
+		addrs[i] = addr(n)
+	}
+	return addrs
 }
 
 var (

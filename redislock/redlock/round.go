@@ -15,21 +15,21 @@ import (
 type tally struct {
 	d       *store
 	timeout time.Duration
-	open    int              // nodes that have not answered
-	heard   []bool           // which nodes have answered, by index
-	has     votes            // of nodes where the lease has the lock
-	stored  votes            // of nodes that have stored its token, too
-	shared  bool             // the claim is shared
-	others  []nodewire.State // of nodes where others have what the claim wants
-	wished  []nodewire.State // of nodes where a writer waits for the readers to go
-	closed  []answer         // of nodes that grant nothing now
-	ended   []nodewire.Vote  // of nodes where the lease is among the ended ones
-	free    int              // nodes that would have granted with a greater token, or without wishes
-	failed  misses           // nodes without an answer
-	floor   uint64           // the largest token seen
-	over    uint64           // the largest token that the lease's own has to exceed
-	waiters int              // at the node with the most waiters
-	wishes  int              // at the node with the most wishes
+	open    int                    // nodes that have not answered
+	heard   []bool                 // which nodes have answered, by index
+	has     votes                  // of nodes where the lease has the lock
+	stored  votes                  // of nodes that have stored its token, too
+	shared  bool                   // the claim is shared
+	others  []nodewire.State       // of nodes where others have what the claim wants
+	wished  []nodewire.State       // of nodes where a writer waits for the readers to go
+	closed  []reply[nodewire.Vote] // of nodes that grant nothing now
+	ended   []nodewire.Vote        // of nodes where the lease is among the ended ones
+	free    int                    // nodes that would have granted with a greater token, or without wishes
+	failed  misses                 // nodes without an answer
+	floor   uint64                 // the largest token seen
+	over    uint64                 // the largest token that the lease's own has to exceed
+	waiters int                    // at the node with the most waiters
+	wishes  int                    // at the node with the most wishes
 }
 
 // votes counts each server once, even if two nodes are the same server.
@@ -48,14 +48,14 @@ func (v *votes) add(run string) {
 	v.n++
 }
 
-func (t *tally) add(a answer) {
+func (t *tally) add(a reply[nodewire.Vote]) {
 	t.open--
 	t.heard[a.node] = true
 	if a.err != nil {
 		t.failed.add(t.d.members[a.node], a.err)
 		return
 	}
-	v := a.vote
+	v := a.answer
 	t.floor = max(t.floor, v.Floor)
 	switch {
 	case v.Stored: // it is the lease's own
@@ -125,35 +125,26 @@ func (t *tally) forExtension() verdict {
 // count adds up the answers to proposals that were sent now, until the verdict is certain, or ctx or the store ends.
 // Once a quorum has answered, an attempt waits for the other nodes only for a grace: in a split vote, a silent node
 // would hold up all clients. A renewal waits for longer, because its lease needs that node.
-func (d *store) count(ctx context.Context, mode nodewire.Mode, shared bool, answers <-chan answer, ttl time.Duration) (*tally, verdict, error) {
+func (d *store) count(ctx context.Context, mode nodewire.Mode, shared bool, answers <-chan reply[nodewire.Vote], ttl time.Duration) (*tally, verdict, error) {
 	t := &tally{d: d, shared: shared, timeout: d.timeout(ttl), open: len(d.members), heard: make([]bool, len(d.members))}
-	sent := driver.Now()
-	decide, enough := t.forGrant, (<-chan time.Time)(nil)
-	if mode == nodewire.Heal {
-		decide = t.forExtension
-	}
 	n := len(d.members)
 	runs := make([]string, 2*n)
 	t.has.runs, t.stored.runs = runs[:0:n], runs[n:n]
-	for {
-		if v := decide(); v != undecided {
-			d.gate.paced(sent, driver.Now().Sub(sent) > min(silence, ttl/3)/2)
-			return t, v, nil
-		}
-		if mode == nodewire.Take && enough == nil && len(d.members)-t.open-len(t.failed) >= d.quorum {
-			enough = d.needed(t.heard)
-		}
-		select {
-		case a := <-answers:
-			t.add(a)
-		case <-enough:
-			t.giveUp()
-		case <-ctx.Done():
-			return t, lost, ctx.Err()
-		case <-d.ctx.Done():
-			return t, lost, unavailable(errClosed)
-		}
+	decide, grace := t.forGrant, d.needed
+	if mode == nodewire.Heal {
+		decide, grace = t.forExtension, nil
 	}
+	sent, v := driver.Now(), undecided
+	err := gather(ctx, d, d.ctx.Done(), answers, grace, func(a reply[nodewire.Vote]) bool {
+		t.add(a)
+		v = decide()
+		return v != undecided
+	})
+	if err != nil {
+		return t, lost, err
+	}
+	d.gate.paced(sent, driver.Now().Sub(sent) > min(silence, ttl/3)/2)
+	return t, v, nil
 }
 
 // giveUp counts the nodes that have not answered as silent.
@@ -170,7 +161,7 @@ func (t *tally) giveUp() {
 // linger waits for further answers when the outcome is certain, but not for silent nodes.
 // took is how long the round took: linger waits for as long again. If a quorum of nodes
 // that have forgotten grants a lease, the other nodes may know that its token is too small.
-func (t *tally) linger(answers <-chan answer, took time.Duration) {
+func (t *tally) linger(answers <-chan reply[nodewire.Vote], took time.Duration) {
 	timer := time.NewTimer(took)
 	defer timer.Stop()
 	for t.open > 0 && t.d.talking(t.heard) {

@@ -136,7 +136,7 @@ func (c *comparison) step(i uint64) {
 			c.handed++
 		}
 	}
-	states, err := real.Read(ctx, names, false)
+	states, err := real.Read(ctx, names)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -38,9 +38,9 @@ type redisNode struct {
 
 var _ nodewire.Node = (*redisNode)(nil)
 
-func newRedisNode(client rueidis.Client, conf epoch.Config, layout *keys.Layout) *redisNode {
-	n := &redisNode{layout: layout}
-	conf.Layout, conf.Check, conf.Hear, conf.Opened = layout, checkLua, n.hear, n.heard
+func newRedisNode(client rueidis.Client, conf epoch.Config) *redisNode {
+	n := &redisNode{layout: conf.Layout}
+	conf.Check, conf.Hear, conf.Opened = checkLua, n.hear, n.heard
 	n.server = epoch.New(client, conf)
 	n.server.Listen()
 	return n
@@ -48,6 +48,14 @@ func newRedisNode(client rueidis.Client, conf epoch.Config, layout *keys.Layout)
 
 // Addr implements Node.
 func (n *redisNode) Addr() string { return n.server.Addr }
+
+// named puts the address of the node before err, which may be nil.
+func (n *redisNode) named(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", n.Addr(), err)
+	}
+	return err
+}
 
 func (n *redisNode) key(name string) string { return n.layout.Lock(name) }
 
@@ -102,12 +110,8 @@ func (n *redisNode) Propose(ctx context.Context, p nodewire.Proposal) (nodewire.
 		return nodewire.Vote{}, errGarbled
 	}
 	v.Closed, v.Ended, v.News = millis(reply[1]), count(reply[2]) == 1, text(reply[3])
-	states, err := readStates(reply[4:], 1)
-	if err != nil {
-		return nodewire.Vote{}, err
-	}
-	v.State = states[0]
-	return v, nil
+	v.State, _, err = readState(reply[4:])
+	return v, err
 }
 
 // End implements Node.
@@ -142,16 +146,13 @@ func (n *redisNode) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.Sta
 	if len(reply) < 2 {
 		return nodewire.State{}, errGarbled
 	}
-	states, err := readStates(reply[2:], 1)
-	if err != nil {
-		return nodewire.State{}, err
-	}
-	states[0].Ahead = count(reply[1])
-	return states[0], nil
+	s, _, err := readState(reply[2:])
+	s.Ahead = count(reply[1])
+	return s, err
 }
 
 // Read implements Node.
-func (n *redisNode) Read(ctx context.Context, names []string, queues bool) ([]nodewire.State, error) {
+func (n *redisNode) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
 	var keys []string
 	for _, name := range names {
 		key := n.key(name)
@@ -162,11 +163,16 @@ func (n *redisNode) Read(ctx context.Context, names []string, queues bool) ([]no
 	if err != nil {
 		return nil, err
 	}
-	states, err := readStates(reply[1:], len(names))
-	if err == nil && queues {
-		n.readQueues(ctx, names, states)
+	states, rest := make([]nodewire.State, len(names)), reply[1:]
+	for i := range states {
+		if states[i], rest, err = readState(rest); err != nil {
+			return nil, err
+		}
+		if states[i].Queue, rest, err = readQueue(rest); err != nil {
+			return nil, err
+		}
 	}
-	return states, err
+	return states, nil
 }
 
 // List implements Node. It scans all keys of the server, a thousand at a time. So other

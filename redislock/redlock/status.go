@@ -22,3 +22,10 @@ type Status struct {
 	SetBy    *driver.Holder // who has set MaxTTL; nil if unknown
 	Err      error          // why the node did not answer; the other fields are unknown then
 }
+
+// judge records why a node that has answered counts as down.
+func (s *Status) judge(odd error) {
+	if s.Err == nil && odd != nil {
+		*s = Status{Addr: s.Addr, ID: s.ID, Set: s.Set, Err: unavailable(odd)}
+	}
+}

@@ -49,7 +49,7 @@ type store struct {
 
 	gate gate
 
-	grants, rounds, splits, looks atomic.Int64
+	rounds atomic.Int64 // of proposals
 
 	jobs chan func()  // to the goroutines that wait for work
 	idle atomic.Int32 // how many of them there are; Close does not lower it

@@ -121,3 +121,21 @@ func send[T any](m *member, t *together, f func(context.Context) (T, error), don
 		fail(unavailable(errClosed))
 	}
 }
+
+// ask sends a request about a lease with this TTL to these nodes at once. The channel gets one reply from each; done gets
+// the reply first. The reply of a silent node is an error, even if the node answers later.
+func ask[T any](d *store, nodes []int, ttl time.Duration, timed bool, f func(ctx context.Context, node int) (T, error), done func(reply[T])) <-chan reply[T] {
+	replies := make(chan reply[T], len(nodes))
+	if len(nodes) == 0 {
+		return replies
+	}
+	all := d.together(len(nodes), ttl, timed)
+	for _, i := range nodes {
+		send(d.members[i], all, func(ctx context.Context) (T, error) { return f(ctx, i) }, func(answer T, err error) {
+			r := reply[T]{i, answer, err}
+			done(r)
+			replies <- r
+		})
+	}
+	return replies
+}

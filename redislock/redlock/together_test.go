@@ -113,7 +113,7 @@ func TestRequestsInOneCall(t *testing.T) {
 				t.Fatalf("%s has ended %s: %t, and %t; it had it: %t", lease(i), named(i), had[2*i], had[2*i+1], votes[i].Has)
 			}
 		}
-		if s, err := node.Read(t.Context(), []string{named(0)}, false); err != nil || s[0].Wishes > 0 || s[0].Waiters != 1 {
+		if s, err := node.Read(t.Context(), []string{named(0)}); err != nil || s[0].Wishes > 0 || s[0].Waiters != 1 {
 			t.Fatalf("Read = %+v, %v; want no wish, and one who listens", s, err)
 		}
 		select {

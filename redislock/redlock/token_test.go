@@ -39,8 +39,8 @@ func TestTokenOfTwoRounds(t *testing.T) {
 				if stored < 2 {
 					t.Errorf("%d nodes have stored the token; want a quorum", stored)
 				}
-				if high > 0 && g.token <= floor+uint64(high)-1 || d.Stats().Rounds != int64(min(1+high, 2)) {
-					t.Errorf("token %d after %d in %d rounds", g.token, floor, d.Stats().Rounds)
+				if high > 0 && g.token <= floor+uint64(high)-1 || d.rounds.Load() != int64(min(1+high, 2)) {
+					t.Errorf("token %d after %d in %d rounds", g.token, floor, d.rounds.Load())
 				}
 			})
 		})

@@ -120,7 +120,6 @@ func (t *turn) event() driver.Event {
 	claim := min(req.TTL, claimFor)
 	until := trust(t.since, claim)
 	if t.votes.n >= t.l.d.quorum && req.Renewed && until.Sub(driver.Now()) >= claim/2 {
-		t.l.d.grants.Add(1)
 		e.Kind, e.Heard = driver.Granted, driver.Now()
 		e.Grant = driver.Answer{Granted: true, Token: t.token, Waited: true, Handle: t.l, Session: t,
 			Since: until.Add(driver.Drift(req.TTL) - req.TTL)} // so that the client trusts the lease until the claim ends
@@ -164,13 +163,14 @@ func (t *turn) won() (token uint64, since driver.Instant, ok bool) {
 
 // read has the reader look if a quorum was free when the reader came to listen: these nodes have sent their messages, perhaps, and
 // send no more.
-func (t *turn) read(answers <-chan reading) {
+func (t *turn) read(answers <-chan reply[nodewire.State]) {
 	d, free := t.l.d, 0
-	for i := 0; i < cap(answers) && free < d.quorum; i++ {
-		if a := <-answers; a.err == nil && waitOf(a.states[0], true) == 0 {
+	_ = gather(d.base, d, nil, answers, nil, func(a reply[nodewire.State]) bool {
+		if a.err == nil && waitOf(a.answer, true) == 0 {
 			free++
 		}
-	}
+		return free >= d.quorum
+	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if free >= d.quorum && d.waiting[t.lease] == t {
@@ -192,7 +192,7 @@ func (t *turn) forget() {
 
 // enqueue asks all nodes to put the waiter in their queues. If the waiter is a writer that has found readers, enqueue
 // leaves or renews its wish.
-func (l *lease) enqueue() (<-chan reading, error) {
+func (l *lease) enqueue() (<-chan reply[nodewire.State], error) {
 	c, t := l.has.claim, l.has.turn
 	if t == nil {
 		c = l.next()
