@@ -49,7 +49,6 @@ var layers = []struct {
 	{packages: []string{"pglock"}, others: []string{"github.com/jackc/pgx/"}},
 	{packages: []string{"lab/proof"}},
 	{packages: []string{"lab/sim"}},
-	{packages: []string{"lab/simulate"}},
 	{packages: []string{"lab/adapttest"}}, // tests only, which may import what they are for
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"lab/linear"}, others: []string{"github.com/anishathalye/porcupine"}},

@@ -48,7 +48,7 @@ func load(t *testing.T) *tree {
 	tr := &tree{
 		files: map[string]bool{}, pages: map[string]string{}, tests: map[string][]string{}, literal: map[string]string{},
 		exports: map[string]map[string]bool{}, members: map[string]map[string]bool{}, embeds: map[string][]string{},
-		flags:   map[string]map[string]bool{"pawl": {"help": true, "version": true}, "chaos": {}, "bench": {"help": true}, "simulate": {"help": true}},
+		flags:   map[string]map[string]bool{"pawl": {"help": true, "version": true}, "chaos": {}, "bench": {"help": true}},
 		verbs:   map[string]bool{"help": true, "completion": true},
 		targets: map[string]bool{},
 	}
@@ -130,7 +130,7 @@ func (tr *tree) add(rel string) error {
 
 func (tr *tree) addGo(rel, text string) error {
 	dir := path.Dir(rel)
-	for name, folder := range map[string]string{"pawl": "cmd/pawl", "chaos": "lab/chaos", "bench": "lab/bench", "simulate": "lab/simulate"} {
+	for name, folder := range map[string]string{"pawl": "cmd/pawl", "chaos": "lab/chaos", "bench": "lab/bench"} {
 		if dir == folder || folder == "cmd/pawl" && strings.HasPrefix(dir, folder+"/") {
 			for _, m := range flagCall.FindAllStringSubmatch(text, -1) {
 				tr.flags[name][m[1]] = true

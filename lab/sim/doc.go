@@ -10,8 +10,7 @@
 //
 // A Plan says all that happens from outside. Draw makes a plan from a seed; the
 // plans of scenarios are written by hand. A plan runs in the fake time of
-// testing/synctest, in a test, so a run takes no time. The package has recordings
-// of the scenarios, which programs can show.
+// testing/synctest, so a run takes no time.
 //
 // A plan has one history on every machine, because nothing in it depends on which of
 // two goroutines comes first. No two things happen in the same nanosecond. Every

@@ -5,7 +5,9 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -46,18 +48,21 @@ type Event struct {
 	At     time.Duration // since the beginning
 	Lane   string
 	Kind   Kind
-	Client int           `json:",omitempty"` // from 1; 0 if none is concerned
-	Node   int           `json:",omitempty"` // from 1; 0 if none is concerned
-	Lease  int           `json:",omitempty"` // the number of the lease, in the order of the asking; 0 if none
-	Token  uint64        `json:",omitempty"` // of the lease or write; 0 if there is none
-	Until  time.Duration `json:",omitempty"` // see Kind; 0 if it does not apply
-	Text   string        `json:",omitempty"` // more about it
+	Client int           // from 1; 0 if none is concerned
+	Node   int           // from 1; 0 if none is concerned
+	Lease  int           // the number of the lease, in the order of the asking; 0 if none
+	Token  uint64        // of the lease or write; 0 if there is none
+	Until  time.Duration // see Kind; 0 if it does not apply
+	Text   string        // more about it
 }
 
 func (e Event) String() string {
 	s := fmt.Sprintf("%12v  %-9s %s", e.At.Round(time.Microsecond), e.Lane, e.Kind)
 	if e.Client > 0 && e.Lane != ClientLane(e.Client) {
 		s += fmt.Sprintf(" client %d", e.Client)
+	}
+	if e.Node > 0 && e.Lane != NodeLane(e.Node) {
+		s += " " + NodeLane(e.Node)
 	}
 	if e.Lease > 0 {
 		s += fmt.Sprintf(" lease %d", e.Lease)
@@ -111,6 +116,23 @@ type History struct {
 	Events     []Event // in order of time
 	Violations []Violation
 	Grants     int // leases that were granted
+}
+
+// String returns the events and the violations, one a line.
+func (h *History) String() string {
+	var s strings.Builder
+	bad := h.Violations
+	tell := func(until time.Duration) {
+		for ; len(bad) > 0 && bad[0].At <= until; bad = bad[1:] {
+			fmt.Fprintln(&s, "FORBIDDEN", bad[0])
+		}
+	}
+	for _, e := range h.Events {
+		tell(e.At)
+		fmt.Fprintln(&s, e)
+	}
+	tell(math.MaxInt64)
+	return s.String()
 }
 
 // recorder collects a History.

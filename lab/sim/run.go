@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -39,16 +41,11 @@ type world struct {
 
 func (w *world) now() time.Duration { return w.rec.now() }
 
-// Bubble calls a function in fake time, as synctest.Test does: no time passes while a
-// goroutine has something to do. It is a parameter, because synctest needs a test, and
-// programs that show recordings must not link package testing.
-type Bubble func(func())
-
 // Run runs a plan and returns its history. The time of the plan passes as fast as the
 // processor can run it.
-func Run(in Bubble, p Plan) *History {
+func Run(t *testing.T, p Plan) *History {
 	var h *History
-	in(func() {
+	synctest.Test(t, func(*testing.T) {
 		w := newWorld(p)
 		w.run()
 		h = w.rec.finish()

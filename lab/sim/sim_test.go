@@ -9,14 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 )
-
-// bubble reports to t what goes wrong besides the history.
-func bubble(t *testing.T) Bubble {
-	return func(f func()) { synctest.Test(t, func(*testing.T) { f() }) }
-}
 
 // schedules is how many plans are drawn and run: SIM_SCHEDULES, or few.
 func schedules(t testing.TB, few int) int {
@@ -44,7 +38,7 @@ func search(t *testing.T, n int, plan func(seed uint64) Plan, stop func(*History
 				if seed >= int64(n) {
 					return
 				}
-				h := Run(bubble(t), plan(uint64(seed)))
+				h := Run(t, plan(uint64(seed)))
 				done.Add(1)
 				if stop(h) {
 					over.Store(true)
