@@ -29,8 +29,8 @@ func TestPattern(t *testing.T) {
 			t.Fatal("SET NX fails")
 		}
 	}
-	if _, err := d.TryAcquire(t.Context(), req); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("TryAcquire of what they have = %v; want ErrHeld", err)
+	if _, err := d.TryAcquire(t.Context(), req); !errors.Is(err, driver.ErrHeld) || !strings.Contains(err.Error(), "another library") {
+		t.Errorf("TryAcquire of what they have = %v; want ErrHeld, and that it is another library's", err)
 	}
 	if infos, err := d.List(t.Context(), ""); err != nil || len(infos) != 1 || infos[0].Name != name {
 		t.Errorf("List = %v, %v; want %s", infos, err, name)
@@ -65,6 +65,13 @@ func TestPattern(t *testing.T) {
 		t.Errorf("%d nodes give them what we have", n)
 	}
 	release(t, g)
+	reads := long()
+	reads.Name, reads.Shared = name, true
+	shared := get(t, d, reads)
+	if !eventually(patience, func() bool { return f[0].do("exists", "lock:"+name) == "1" }) || theirs(f[0]) {
+		t.Error("a node gives them what we share")
+	}
+	release(t, shared)
 	if _, err := connect(t.Context(), f.url(), patient()); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "lock:*") {
 		t.Errorf("a client without the pattern: %v; want ErrDisagree", err)
 	}

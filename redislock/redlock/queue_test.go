@@ -3,6 +3,8 @@
 package redlock
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,5 +238,49 @@ func TestNoOldToken(t *testing.T) {
 		} else {
 			next.Release(t.Context())
 		}
+	})
+}
+
+// TestInspectWaiters: Inspect shows each waiter for an exclusive lease once, in the order of the queue. It does not show a
+// waiter that has gone, nor the holder, which may still be in the queue of a node.
+func TestInspectWaiters(t *testing.T) {
+	withLease(t, 3, func(t *testing.T, all []*master, g *grant) {
+		d := start(t, all, nil)
+		shows := func(holder string, want ...string) {
+			t.Helper()
+			info, err := d.Inspect(t.Context(), name)
+			if err != nil || len(info.Holders) != 1 || info.Holders[0].Who != holder {
+				t.Fatalf("Inspect = %+v, %v; want that %s has it", info, err, holder)
+			}
+			var got []string
+			for _, w := range info.Waiters {
+				got = append(got, w.Who)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("Inspect shows that %q wait; want %q", got, want)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var got []<-chan *grant
+		for _, who := range []string{"a", "b", "c"} {
+			req, until := renewing(), t.Context()
+			if req.Holder = (&driver.Holder{Who: who}); who == "b" {
+				until = ctx
+			}
+			got = append(got, acquire(until, start(t, all, nil), req))
+			time.Sleep(time.Second)
+		}
+		shows("test", "a", "b", "c")
+		cancel()
+		<-got[1]
+		synctest.Wait()
+		shows("test", "a", "c")
+		all[2].set(only("end", fault{lost: true}))
+		release(t, g)
+		next := <-got[0]
+		shows("a", "c")
+		all[2].set(nil)
+		release(t, next)
+		release(t, <-got[2])
 	})
 }

@@ -5,7 +5,6 @@
 package redlock
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -40,10 +39,17 @@ func TestScriptsDoWhatNodeSays(t *testing.T) {
 	opts := patient()
 	opts.MaxTTL = 3 * time.Minute
 	node, server := single(t, opts)
-	handed := 0
+	handed, heard := 0, make(chan nodewire.Message, 1000)
+	node.Tell(func(m nodewire.Message) {
+		if m.Lease != "" { // a client may begin to listen later than it says so
+			heard <- m
+		}
+	})
+	listensAt(t, node)
 	for seed := range uint64(80) {
 		server.do("flushall")
-		c := &comparison{t: t, real: node, model: masters(1)[0], r: rand.New(rand.NewPCG(seed, 0)), queued: time.Now()}
+		c := &comparison{t: t, real: node, model: masters(1)[0], r: rand.New(rand.NewPCG(seed, 0)), queued: time.Now(), heard: heard}
+		c.model.Tell(func(m nodewire.Message) { c.told = append(c.told, message(m)) })
 		c.leases, c.readers = 4, []int{0, 2, 3}[seed/3%3]
 		if seed%4 == 3 {
 			c.queues, c.leases, c.readers = true, 5, int(seed/4%4/3)
@@ -58,6 +64,12 @@ func TestScriptsDoWhatNodeSays(t *testing.T) {
 		}
 		listed, err := node.List(t.Context(), "")
 		slices.Sort(listed)
+		if !c.late() && len(heard) > 0 {
+			t.Errorf("%d messages beyond those that Node allows", len(heard))
+		}
+		for len(heard) > 0 {
+			<-heard
+		}
 		c.same("list", c.model.Model.List(""), listed, err)
 		if handed += c.handed; t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -80,6 +92,8 @@ type comparison struct {
 	queued  time.Time
 	handed  int
 	trace   []string
+	heard   chan nodewire.Message // from the server
+	told    []string              // by the master in memory since the last step
 }
 
 // late reports whether the server may have forgotten its queues, which it keeps for 6 s.
@@ -94,6 +108,32 @@ func (c *comparison) same(op string, want, got any, err error) {
 		c.t.Errorf("%s\n%s = %+v; want %+v", strings.Join(c.trace, "\n"), op, got, want)
 	}
 	c.trace = append(c.trace, fmt.Sprintf("%s = %+v", op, got))
+}
+
+// hears returns the next n messages of the server.
+func (c *comparison) hears(n int) (all []string) {
+	for len(all) < n && !c.late() {
+		select {
+		case m := <-c.heard:
+			all = append(all, message(m))
+		case <-time.After(time.Second):
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// message is what has to be the same of two messages.
+func message(m nodewire.Message) string {
+	return fmt.Sprint(m.Lease, " ", m.Broken, " ", m.News, " ", m.Token, " ", m.Seq)
+}
+
+// queue is what has to be the same of two queues.
+func queue(s nodewire.State) (all []string) {
+	for _, p := range s.Queue {
+		all = append(all, fmt.Sprint(p.Lease, " ", p.Place, " ", p.Record))
+	}
+	return all
 }
 
 func (c *comparison) minutes() time.Duration { return time.Duration(1+2*c.r.IntN(2)) * time.Minute }
@@ -141,8 +181,10 @@ func (c *comparison) step(i uint64) {
 		c.t.Fatal(err)
 	}
 	for i, want := range model.Read(names) {
-		c.same("read", fmt.Sprint(seen(want), want.Waiters), fmt.Sprint(seen(states[i]), states[i].Waiters), nil)
+		c.same("read", fmt.Sprint(seen(want), want.Waiters, queue(want)), fmt.Sprint(seen(states[i]), states[i].Waiters, queue(states[i])), nil)
 	}
+	c.same("messages", slices.Sorted(slices.Values(c.told)), c.hears(len(c.told)), nil)
+	c.told = nil
 }
 
 // shown is what has to be the same of two votes.
@@ -239,156 +281,25 @@ func listensAt(t *testing.T, n *redisNode) {
 	}
 }
 
-// TestListeners: who waits for a shared lock is told when a lock has ended, and when a wish has.
-func TestListeners(t *testing.T) {
+// TestToldOfARestart: a client whose subscription is open again is told that messages may have been lost.
+func TestToldOfARestart(t *testing.T) {
 	t.Parallel()
-	opts := patient()
-	a, server := single(t, opts)
-	b := alone(t, server, opts)
-	woken := make(chan string, 100)
-	for i, n := range []*redisNode{a, b} {
-		n.Tell(func(m nodewire.Message) { woken <- cmp.Or(m.Lease, fmt.Sprint("client ", i)) })
-		listensAt(t, n)
+	node, server := single(t, patient())
+	told := make(chan nodewire.Message, 100)
+	node.Tell(func(m nodewire.Message) { told <- m })
+	listensAt(t, node)
+	time.Sleep(100 * time.Millisecond) // it may begin to listen later than it says so
+	for len(told) > 0 {
+		<-told
 	}
-	expect := func(want ...string) {
-		t.Helper()
-		got := make(map[string]bool)
-		for len(got) < len(want) {
-			select {
-			case who := <-woken:
-				switch {
-				case slices.Contains(want, who):
-					got[who] = true
-				case !strings.HasPrefix(who, "client "): // a client may begin to listen later than it says so
-					t.Fatalf("%q was woken; want %v", who, want)
-				}
-			case <-time.After(patience):
-				t.Fatalf("%v were woken; want %v", got, want)
-			}
+	server.restart()
+	select {
+	case m := <-told:
+		if m.Lease != "" {
+			t.Errorf("the client is told %+v", m)
 		}
+	case <-time.After(patience):
+		t.Error("the client is told nothing")
 	}
-	quiet := func() { // what was on its way has come
-		time.Sleep(100 * time.Millisecond)
-		for len(woken) > 0 {
-			<-woken
-		}
-	}
-	listen := func(n *redisNode, lease string) {
-		t.Helper()
-		p := nodewire.Place{Name: name, Lease: lease, Shared: true, For: time.Minute, TTL: time.Minute, Record: "{}"}
-		if _, err := n.Enqueue(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	listeners := func(want string) {
-		t.Helper()
-		if got := server.do("zcard", "pawl:redlock:{"+name+"}"+listenersSuffix); got != want {
-			t.Errorf("%s listeners; want %s", got, want)
-		}
-	}
-	cycleOn := func(lease string) {
-		t.Helper()
-		if _, err := a.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
-		if had, _, err := a.End(t.Context(), nodewire.Ending{Name: name, Lease: lease}); !had || err != nil {
-			t.Fatalf("End = %t, %v", had, err)
-		}
-	}
-	listen(a, "a")
-	listen(b, "b")
-	cycleOn("one")
-	expect("a", "b")
-	quiet()
-	if _, _, err := a.End(t.Context(), nodewire.Ending{Name: name, Lease: "a"}); err != nil {
-		t.Fatal(err)
-	}
-	expect("b") // as the node may have told a, which is gone
-	quiet()
-	listen(b, "b")
-	listeners("1")
-	cycleOn("two")
-	expect("b")
-	server.restart()               // it has forgotten its listeners
-	expect("client 0", "client 1") // all that wait look
-	quiet()
-	fleet{server}.bless(t, opts)
-	listen(b, "b")
-	cycleOn("three")
-	expect("b")
-	quiet()
-
-	// The last of several readers goes, the last writer gives up its wish.
-	share := func(lease string) {
-		t.Helper()
-		p := nodewire.Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute, Shared: true, Queued: true}
-		if v, err := a.Propose(t.Context(), p); err != nil || !v.Has {
-			t.Fatalf("Propose = %+v, %v", v, err)
-		}
-	}
-	listen(b, "b")
-	share("four")
-	share("five")
-	for i, lease := range []string{"four", "five"} {
-		if had, _, err := a.End(t.Context(), nodewire.Ending{Name: name, Lease: lease}); !had || err != nil {
-			t.Fatalf("End = %t, %v", had, err)
-		}
-		if i == 0 {
-			time.Sleep(100 * time.Millisecond)
-			if len(woken) > 0 {
-				t.Error("who listens was woken by the release of a reader beside another")
-			}
-		}
-	}
-	expect("b")
-	quiet()
-	share("six")
-	listen(b, "b")
-	if _, err := a.Enqueue(t.Context(), nodewire.Place{Name: name, Lease: "writer", For: time.Minute, TTL: time.Minute, Record: "{}", Wish: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := a.End(t.Context(), nodewire.Ending{Name: name, Lease: "writer"}); err != nil {
-		t.Fatal(err)
-	}
-	expect("b")
-	share("b") // it has what it waits for
-	listeners("0")
 }
 
-// TestOtherLibraries: a library that locks the same key with SET NX PX at a majority
-// excludes this one, and the other way round.
-func TestOtherLibraries(t *testing.T) {
-	t.Parallel()
-	opts := patient()
-	f := startFleet(t, 3, opts)
-	d := openDriver(t, f.url(), opts)
-	const key = "pawl:redlock:{" + name + "}"
-	for _, s := range f[:2] {
-		if got := s.do("set", key, "their random value", "nx", "px", "60000"); got != "OK" {
-			t.Fatal(got)
-		}
-	}
-	_, err := d.TryAcquire(t.Context(), long())
-	if err == nil || !strings.Contains(err.Error(), "another library") {
-		t.Errorf("TryAcquire = %v; want held by a client of another library", err)
-	}
-	for _, s := range f[:2] {
-		s.do("del", key)
-	}
-	for _, shared := range []bool{false, true} {
-		req := long()
-		req.Shared = shared
-		g := get(t, d, req)
-		synced := func() bool { return f[0].has(name) && f[1].has(name) && f[2].has(name) }
-		if !eventually(patience, synced) {
-			t.Error("not all nodes have the lock")
-		}
-		for _, s := range f {
-			if got := s.do("set", key, "their random value", "nx", "px", "60000"); got != "" {
-				t.Errorf("SET NX = %q; want nothing", got)
-			}
-		}
-		release(t, g)
-		f.clear(t)
-	}
-}
