@@ -63,8 +63,7 @@ func refused(err error) *hint {
 // failure returns a *driver.Failure for the error of a request. writes is true if the request may have recorded
 // something. ctx is the caller's context; the request may have had less time.
 func (s *store) failure(ctx context.Context, err error, writes bool) *driver.Failure {
-	var f *driver.Failure
-	if errors.As(err, &f) {
+	if f, is := errors.AsType[*driver.Failure](err); is {
 		return f
 	}
 	if h := refused(err); h != nil {

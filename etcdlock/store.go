@@ -111,7 +111,6 @@ func (s *store) Close() error {
 
 // lostBy returns the *LostError in err, or nil.
 func lostBy(err error) *driver.LostError {
-	var lost *driver.LostError
-	errors.As(err, &lost)
+	lost, _ := errors.AsType[*driver.LostError](err)
 	return lost
 }

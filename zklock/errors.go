@@ -55,8 +55,8 @@ func lasting(err error) bool {
 			return true
 		}
 	}
-	var slots *driver.SlotsError
-	return errors.As(err, &slots)
+	_, is := errors.AsType[*driver.SlotsError](err)
+	return is
 }
 
 var errEndless = errors.New("a node that never ends keeps the name")
