@@ -32,15 +32,27 @@ type txns struct {
 }
 
 func (k *txns) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
-	return k.f(in, func() (*pb.TxnResponse, error) { return k.KVClient.Txn(ctx, in, opts...) })
+	late := context.WithoutCancel(ctx) // f may send it when its caller has gone
+	return k.f(in, func() (*pb.TxnResponse, error) { return k.KVClient.Txn(late, in, opts...) })
 }
 
-// eating opens a participant whose first transaction that writes is carried out, and has no answer.
-func eating(t *testing.T, m *member) *half {
-	t.Helper()
-	s := openStore(t, m.url())
-	through(s, &heldBack{KVClient: kvOf(s), hold: true, done: true})
-	return s
+// holdBack makes the next transaction of s that writes have no answer. The transaction is carried out when the test
+// calls late, and at once as well if done is set.
+func holdBack(s *half, done bool) (late func() (*pb.TxnResponse, error)) {
+	var held func() (*pb.TxnResponse, error)
+	through(s, &txns{kvOf(s), func(in *pb.TxnRequest, send func() (*pb.TxnResponse, error)) (*pb.TxnResponse, error) {
+		if held != nil || len(in.Compare) == 0 {
+			return send()
+		}
+		if held = send; done {
+			_, _ = send()
+		}
+		return nil, errors.New("no answer")
+	}})
+	return func() (*pb.TxnResponse, error) {
+		resp, err := held()
+		return resp, clientv3.ContextError(context.Background(), err)
+	}
 }
 
 // TestEatenReplyOfJoin: a waiter whose first answer is lost has a key. A caller that gives up undoes it. A caller that
@@ -48,7 +60,8 @@ func eating(t *testing.T, m *member) *half {
 func TestEatenReplyOfJoin(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	a, b := eating(t, m), openStore(t, m.url())
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	holdBack(a, true)
 	held := take(t, b, request("deploy"))
 	req := request("deploy")
 	req.Queue = true
@@ -63,7 +76,8 @@ func TestEatenReplyOfJoin(t *testing.T) {
 	if n := len(keys(t, b, "pawl/lock/")); n != 1 {
 		t.Errorf("%d keys; want the holder's", n)
 	}
-	a = eating(t, m)
+	a = openStore(t, m.url())
+	holdBack(a, true)
 	w := wait(t, a, request("deploy"))
 	if n := len(keys(t, b, "pawl/lock/")); n != 2 {
 		t.Errorf("%d keys; want the holder's and the waiter's", n)
@@ -116,28 +130,6 @@ func TestLateUndo(t *testing.T) {
 	release(t, next)
 }
 
-// heldBack is a client that sends one transaction later than it is asked to.
-type heldBack struct {
-	pb.KVClient
-	hold bool // the next one
-	done bool // it is carried out at once too, and has no answer
-	late func() (*pb.TxnResponse, error)
-}
-
-func (k *heldBack) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
-	if k.hold && len(in.Compare) > 0 { // else it only reads
-		k.hold, k.late = false, func() (*pb.TxnResponse, error) {
-			resp, err := k.KVClient.Txn(context.Background(), in, opts...)
-			return resp, clientv3.ContextError(context.Background(), err)
-		}
-		if k.done {
-			_, _ = k.late()
-		}
-		return nil, errors.New("no answer")
-	}
-	return k.KVClient.Txn(ctx, in, opts...)
-}
-
 // TestLateRejoin: a waiter joins the queue twice, as the first answer does not come. It is granted the name and releases it, and then
 // the first join is carried out. It must have no effect, as nobody would release
 // what it makes: not even when the client goes on, with a spare etcd lease.
@@ -145,15 +137,14 @@ func TestLateRejoin(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, startServer(t).url())
 	release(t, take(t, s, request("other")))
-	kv := &heldBack{KVClient: kvOf(s), hold: true}
-	through(s, kv)
+	late := holdBack(s, false)
 	g, err := s.Acquire(t.Context(), request("deploy"))
-	if err != nil || kv.late == nil {
-		t.Fatalf("Acquire = %v, %v; want it granted by the second join", g, err)
+	if err != nil {
+		t.Fatalf("Acquire = %v; want it granted by the second join", err)
 	}
 	release(t, g)
 	next := take(t, s, request("other")) // with the spare, if there is one
-	if resp, err := kv.late(); !unknownLease(err) {
+	if resp, err := late(); !unknownLease(err) {
 		t.Errorf("late join = %v, %v; want it refused", resp, err)
 	}
 	release(t, next)
@@ -166,13 +157,11 @@ func TestLateRejoin(t *testing.T) {
 func TestLateRewrite(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, startServer(t).url())
-	server := kvOf(s)
 	for i, next := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 30 * time.Second, time.Minute, 2 * time.Minute} {
 		req := requestFor("deploy", 30*time.Second)
 		g := take(t, s, req)
-		kv := &heldBack{KVClient: server, hold: true, done: i >= 3}
-		through(s, kv)
-		if since, err := g.Renew(t.Context(), time.Minute); err == nil || kv.late == nil {
+		late := holdBack(s, i >= 3)
+		if since, err := g.Renew(t.Context(), time.Minute); err == nil {
 			t.Fatalf("Renew = %v, %v; want no answer", since, err)
 		}
 		renew := func() {
@@ -184,7 +173,7 @@ func TestLateRewrite(t *testing.T) {
 		}
 		renew()
 		renew()
-		if resp, err := kv.late(); err != nil || resp.Succeeded {
+		if resp, err := late(); err != nil || resp.Succeeded {
 			t.Errorf("the late write: %v, %v; want it without effect", resp, err)
 		}
 		renew()

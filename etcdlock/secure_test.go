@@ -17,15 +17,22 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
+// startSecure starts a server that has one address without TLS and one with.
+func startSecure(t *testing.T, args ...string) (plain, secure string) {
+	t.Helper()
+	m := startServer(t, args...)
+	secure = drivertest.FreeAddr(t)
+	m.Kill()
+	m.Args = append(m.Args, "--listen-client-urls", "http://"+m.Addr+",https://"+secure)
+	m.restart()
+	return m.Addr, secure
+}
+
 // TestTLS: the server wants a certificate of its clients, and they one of it.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := servers.Certificate(t)
-	m := startServer(t, "--cert-file", cert, "--key-file", key, "--client-cert-auth", "--trusted-ca-file", cert)
-	plain, secure := m.Addr, drivertest.FreeAddr(t)
-	m.Kill()
-	m.Args = append(m.Args, "--listen-client-urls", "http://"+plain+",https://"+secure)
-	m.restart()
+	plain, secure := startSecure(t, "--cert-file", cert, "--key-file", key, "--client-cert-auth", "--trusted-ca-file", cert)
 	c := openClient(t, "etcds://"+secure+"/p?ca_file="+cert+"&cert_file="+cert+"&key_file="+key, time.Minute)
 	l, err := c.Acquire(t.Context(), "deploy")
 	if err != nil {
@@ -51,11 +58,7 @@ func TestTLS(t *testing.T) {
 func TestServerName(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := servers.Certificate(t, "etcd.internal")
-	m := startServer(t, "--cert-file", cert, "--key-file", key)
-	plain, secure := m.Addr, drivertest.FreeAddr(t)
-	m.Kill()
-	m.Args = append(m.Args, "--listen-client-urls", "http://"+plain+",https://"+secure)
-	m.restart()
+	_, secure := startSecure(t, "--cert-file", cert, "--key-file", key)
 	for _, c := range []struct {
 		url, options string
 		right        bool
