@@ -29,14 +29,8 @@ func TestRevoked(t *testing.T) {
 		lost := make(chan error, 1)
 		g.OnLost(func(err error) { lost <- err })
 		m.ctl("lease", "revoke", fmt.Sprintf("%x", int64(g.backing.id)))
-		select {
-		case err := <-lost:
-			var l *driver.LostError
-			if !errors.As(err, &l) || l.Reason != driver.Gone {
-				t.Errorf("lost: %v", err)
-			}
-		case <-time.After(patience):
-			t.Fatal("nobody was told")
+		if err := drivertest.Receive(t, lost, "nobody was told"); lostBy(err) == nil || lostBy(err).Reason != driver.Gone {
+			t.Errorf("lost: %v", err)
 		}
 		if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Renew = %v; want ErrLost", err)
@@ -126,11 +120,7 @@ func TestCompaction(t *testing.T) {
 	if g.Token() <= held.Token() {
 		t.Errorf("token %d after %d", g.Token(), held.Token())
 	}
-	select {
-	case <-lost:
-	case <-time.After(patience):
-		t.Error("the holder was not told of its loss")
-	}
+	drivertest.Receive(t, lost, "the holder was not told of its loss")
 	release(t, g)
 }
 

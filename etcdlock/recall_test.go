@@ -42,11 +42,7 @@ func listen(g *grant) *ear {
 
 func (e *ear) hears(t testing.TB) {
 	t.Helper()
-	select {
-	case <-e.told:
-	case <-time.After(patience):
-		t.Fatal("the keeper is not told that others want the name")
-	}
+	drivertest.Receive(t, e.told, "the keeper is not told that others want the name")
 }
 
 // quiet is how long nothing must be heard.

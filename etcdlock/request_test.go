@@ -11,6 +11,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestRequestEnds with its caller's context, with the time for one request, and with
@@ -46,13 +48,9 @@ func TestRequestEnds(t *testing.T) {
 			t.Errorf("%s: the request has ended: %v", c.name, ctx.Err())
 		}
 		c.end(s, cancel)
-		select {
-		case <-ctx.Done():
-			if ctx.Err() != c.want {
-				t.Errorf("%s: the request has ended with %v; want %v", c.name, ctx.Err(), c.want)
-			}
-		case <-time.After(patience):
-			t.Errorf("%s: the request does not end", c.name)
+		drivertest.Receive(t, ctx.Done(), c.name+": the request does not end")
+		if ctx.Err() != c.want {
+			t.Errorf("%s: the request has ended with %v; want %v", c.name, ctx.Err(), c.want)
 		}
 		done()
 		cancel()

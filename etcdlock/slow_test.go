@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // A lease lives as long as the cluster answers within a fifth of the TTL: a grant may take four
@@ -58,13 +57,9 @@ func TestGrantWithoutAnswer(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { _, err := g.claim(t.Context(), req, &looked{term: g.backing.term + 1}); done <- err }()
-	select {
-	case err := <-done:
-		if err == nil || !driver.FailureOf(err).Maybe {
-			t.Errorf("without an answer the grant is %v; want a failure that is uncertain", err)
-		}
-	case <-time.After(patience):
-		t.Errorf("a grant waits for its confirmation for %v", patience)
+	err := drivertest.Receive(t, done, "a grant waits for its confirmation for ever")
+	if err == nil || !driver.FailureOf(err).Maybe {
+		t.Errorf("without an answer the grant is %v; want a failure that is uncertain", err)
 	}
 }
 
@@ -82,7 +77,7 @@ func TestRenewalGoesOn(t *testing.T) {
 	t.Parallel()
 	const trip, ttl = 3 * time.Second, 15 * time.Second
 	g := take(t, slowStore(t, trip), requestFor("deploy", ttl))
-	servers.RenewalGoesOn(t, trip*3/2, func(ctx context.Context) (driver.Instant, error) { return g.Renew(ctx, ttl) })
+	drivertest.RenewalGoesOn(t, trip*3/2, func(ctx context.Context) (driver.Instant, error) { return g.Renew(ctx, ttl) })
 	release(t, g)
 }
 

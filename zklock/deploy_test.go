@@ -81,13 +81,9 @@ func TestWaiterLosesItsRights(t *testing.T) {
 	if _, err := firstSession(d).conn.SetACL(d.wire.dir(name), zk.DigestACL(zk.PermAll, "bob", "s3cret"), -1); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-w.Done:
-		if !errors.Is(w.Err, driver.ErrDenied) {
-			t.Errorf("Acquire = %v; want ErrDenied", w.Err)
-		}
-	case <-time.After(patience):
-		t.Errorf("after %v the waiter has not heard that it has lost its rights", patience)
+	drivertest.Receive(t, w.Done, "the waiter does not hear that it has lost its rights")
+	if !errors.Is(w.Err, driver.ErrDenied) {
+		t.Errorf("Acquire = %v; want ErrDenied", w.Err)
 	}
 }
 

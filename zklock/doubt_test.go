@@ -71,15 +71,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 	// The leader has much to do before it comes to the old request.
 	held := e.outs[follower].setAfter("busy", holding)
 	delay()
-	wait := func(what string, c <-chan struct{}) {
-		t.Helper()
-		select {
-		case <-c:
-		case <-time.After(patience):
-			t.Fatalf("%s does not happen", what)
-		}
-	}
-	wait("other work", held)
+	drivertest.Receive(t, held, "the leader has no other work")
 	if alone {
 		e.outs[(leader+2)%3].set(holding)
 	}
@@ -95,7 +87,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 		}
 		granted <- d.lease(g, req)
 	}()
-	wait("the first request", sent)
+	drivertest.Receive(t, sent, "the first request is not sent")
 
 	// To the leader, and back.
 	s := firstSession(d)
@@ -109,7 +101,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 	}
 	again := e.outs[follower].setAfter(string(sessionBytes(s.sessionID())), holding)
 	link.Redirect(e.servers[follower].Addr)
-	wait("coming back", again)
+	drivertest.Receive(t, again, "the client does not come back")
 	e.outs[(leader+2)%3].heal()
 	e.outs[follower].heal()
 	if alone {

@@ -316,11 +316,7 @@ func hearsLoss(t *testing.T, g *lease) {
 	t.Helper()
 	lost := make(chan error, 1)
 	g.OnLost(func(err error) { lost <- err })
-	select {
-	case <-lost:
-	case <-time.After(patience):
-		t.Error("the holder does not hear that its node is gone")
-	}
+	drivertest.Receive(t, lost, "the holder does not hear that its node is gone")
 }
 
 // TestLostAnswerToWatch: the connection breaks before the answer comes to the request that watches the node of a lease,

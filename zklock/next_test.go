@@ -214,10 +214,8 @@ func TestChangedIsNotGone(t *testing.T) {
 	if _, err := one.touch(); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-w.Done:
+	if !w.Waits() {
 		t.Fatal("the writer has the name beside the holder")
-	default:
 	}
 	if watch() != before {
 		t.Error("the writer was woken although the holder has only written into its node")

@@ -101,11 +101,7 @@ func TestDeafHolder(t *testing.T) {
 	w := wait(t, b, request(name, time.Minute))
 	one, n := firstSession(p), nodeOf(p.wire, driver.Ref{Name: name, Lease: held.ID()})
 	link.Set(drivertest.RepliesLost)
-	select {
-	case <-one.dead:
-	case <-time.After(patience):
-		t.Fatal("a session that hears nothing is kept")
-	}
+	drivertest.Receive(t, one.dead, "a session that hears nothing is kept")
 	gaveUp := driver.Now()
 	if _, err := p.wire.Renew(t.Context(), driver.Ref{Name: name, Lease: held.ID(), Handle: n}, ttl); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Renew after the session has ended = %v; want ErrLost", err)
@@ -155,10 +151,6 @@ func TestPausedWaiters(t *testing.T) {
 		}()
 	}
 	for _, w := range waiters {
-		select {
-		case <-w.Done:
-		case <-time.After(2 * patience):
-			t.Fatal("a waiter that was paused does not get the name")
-		}
+		drivertest.Receive(t, w.Done, "a waiter that was paused does not get the name")
 	}
 }

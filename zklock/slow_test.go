@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // opener returns how to open a client at an address.
@@ -80,6 +79,6 @@ func TestRenewalGoesOn(t *testing.T) {
 	link := drivertest.NewLink(t, server.Addr)
 	link.Slow(trip / 2)
 	g := take(t, openURL(t, "zk://"+link.Addr()+"?connect_timeout=1m", ttl), request("goes-on", ttl))
-	servers.RenewalGoesOn(t, trip*2/3, func(ctx context.Context) (driver.Instant, error) { return g.Renew(ctx, ttl) })
+	drivertest.RenewalGoesOn(t, trip*2/3, func(ctx context.Context) (driver.Instant, error) { return g.Renew(ctx, ttl) })
 	release(t, g)
 }

@@ -68,3 +68,14 @@ func (w *Waiting) Granted(t testing.TB, d time.Duration) *participant.Lease {
 	}
 	return w.Lease
 }
+
+// Receive returns what comes from c, or from its end. If nothing comes, the test fails with the text missing.
+func Receive[T any](t testing.TB, c <-chan T, missing string) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(servers.Patience):
+		t.Fatal(missing)
+	}
+	return v
+}

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package servers
+package drivertest
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // RenewalGoesOn checks that a renewal goes on when its caller has given up, and that a later call gets the answer. A
@@ -19,7 +20,7 @@ func RenewalGoesOn(t testing.TB, limit time.Duration, renew func(context.Context
 	var last, since driver.Instant
 	var err error
 	first := driver.Now()
-	told := Eventually(Patience, func() bool {
+	told := servers.Eventually(servers.Patience, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		last = driver.Now()
