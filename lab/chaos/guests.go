@@ -15,8 +15,8 @@ import (
 // a while. The store may refuse the guest. If it does not, all promises have to hold.
 func (c *crew) guests() []stage.Fault {
 	var all []stage.Fault
-	commands := stage.Guest{Kind: "commands", URL: c.run.stage.Direct(), Args: []string{"-pawl", filepath.Join(filepath.Dir(c.run.program), "pawl")}}
-	for _, g := range append(c.run.stage.Guests(), commands, commands) {
+	commands := stage.Guest{Kind: "commands", URL: c.run.stage.Direct, Args: []string{"-pawl", filepath.Join(filepath.Dir(c.run.program), "pawl")}}
+	for _, g := range append(c.run.stage.Guests, commands, commands) {
 		all = append(all, stage.Fault{Kind: "guest: " + g.Kind, Beyond: g.Beyond, Do: func(a *stage.Act) error {
 			c.mu.Lock()
 			c.born++

@@ -40,7 +40,7 @@ type run struct {
 	calm    time.Duration // how long the clients go on after the last fault and the longest quarantine
 	program string        // program of the workers; empty: build it
 
-	stage   stage.Topology
+	stage   *stage.Topology
 	nemesis *nemesis
 	result  *check.Run
 	found   []check.Violation
@@ -64,7 +64,7 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	defer r.stage.Stop()
-	promise := r.stage.Promise()
+	promise := r.stage.Promise
 	c := &crew{run: r, logs: logs, names: namesFor(promise), now: make([]*process, r.workers)}
 	// The first client sets what all clients have to agree on. It runs alone, because each of the later
 	// ones reaches the store in a different way.
@@ -122,7 +122,7 @@ func (r *run) disturb(ctx context.Context, c *crew) error {
 	r.nemesis = &nemesis{ttl: r.ttl, out: out, alone: new(sync.RWMutex)}
 	ctx, cancel := context.WithTimeout(ctx, r.length)
 	defer cancel()
-	servers, clients, guests := r.pick(r.stage.Faults()), r.pick(c.faults()), r.pick(c.guests())
+	servers, clients, guests := r.pick(r.stage.Faults), r.pick(c.faults()), r.pick(c.guests())
 	if len(servers)+len(clients)+len(guests) == 0 && len(r.only) > 0 && r.only[0] != "none" {
 		return fmt.Errorf("no fault is called any of %q; there are: %s", r.only, r.allKinds(c))
 	}
@@ -158,7 +158,7 @@ func (r *run) pick(faults []stage.Fault) []stage.Fault {
 // allKinds names all faults that could be drawn.
 func (r *run) allKinds(c *crew) string {
 	var all []string
-	for _, f := range append(append(r.stage.Faults(), c.faults()...), c.guests()...) {
+	for _, f := range append(append(r.stage.Faults, c.faults()...), c.guests()...) {
 		all = append(all, f.Kind)
 	}
 	return strings.Join(all, "; ")
@@ -166,7 +166,7 @@ func (r *run) allKinds(c *crew) string {
 
 // probe starts a client that asks for every name once, while no other client runs.
 func (r *run) probe(c *crew, name string, args ...string) error {
-	p, err := c.start(name, r.stage.Direct(), append([]string{"-probe"}, args...)...)
+	p, err := c.start(name, r.stage.Direct, append([]string{"-probe"}, args...)...)
 	if err != nil {
 		return err
 	}

@@ -5,13 +5,13 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
@@ -20,9 +20,8 @@ import (
 // bus does not use it.
 type cluster struct {
 	Settings
-	nodes   []*clusterNode
-	links   wires
-	release []func() // the ports of the cluster bus
+	nodes []*clusterNode
+	links wires
 }
 
 type clusterNode struct {
@@ -34,7 +33,7 @@ type clusterNode struct {
 
 const masters, slots = 3, 16384
 
-func newCluster(s Settings) (Topology, error) {
+func newCluster(s Settings) (*Topology, error) {
 	c := &cluster{Settings: s}
 	for i := range 2 * masters {
 		n, err := c.newNode(i)
@@ -66,7 +65,16 @@ func newCluster(s Settings) (Topology, error) {
 			return nil, err
 		}
 	}
-	return c, c.awaitReplicas()
+	addrs := c.links.addrs()
+	direct := redisURL(addrs[0], s.MaxTTL) + "&addr=" + strings.Join(addrs[1:], "&addr=")
+	return &Topology{
+		URL: func(int) string { return direct }, Direct: direct,
+		Faults:  c.faults(),
+		Guests:  redisGuests(s, direct),
+		Promise: Promise{Shared: true, Slots: true, Tokens: true, Settle: 2*s.MaxTTL + 2*s.TTL},
+		hosts:   hostsOf(c.nodes), links: c.links,
+		whole: func() error { return errors.Join(c.awaitWhole(len(c.nodes)), c.awaitReplicas()) },
+	}, c.awaitReplicas()
 }
 
 func (c *cluster) newNode(i int) (*clusterNode, error) {
@@ -75,16 +83,19 @@ func (c *cluster) newNode(i int) (*clusterNode, error) {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(l.Addr())
-	addr, release, err := servers.Hold()
+	r, err := c.redis(fmt.Sprint("node", i), "--cluster-enabled", "yes", "--cluster-node-timeout", "1500",
+		"--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", port,
+		"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0", "--cluster-migration-barrier", "10")
 	if err != nil {
 		return nil, err
 	}
-	c.release = append(c.release, release)
-	_, bus, _ := net.SplitHostPort(addr)
-	r, err := c.newRedis(fmt.Sprint("node", i), "--cluster-enabled", "yes", "--cluster-node-timeout", "1500",
-		"--cluster-port", bus, "--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", port, "--cluster-announce-bus-port", bus,
-		"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0", "--cluster-migration-barrier", "10")
+	addr, err := r.Hold()
 	if err != nil {
+		return nil, err
+	}
+	_, bus, _ := net.SplitHostPort(addr)
+	r.Args = append(r.Args, "--cluster-port", bus, "--cluster-announce-bus-port", bus)
+	if err := r.begin(); err != nil {
 		return nil, err
 	}
 	l.SetTarget(r.Addr)
@@ -132,38 +143,6 @@ func (c *cluster) awaitReplicas() error {
 
 func (n *clusterNode) role() string { return n.Info("replication", "role") }
 
-func (c *cluster) URL(int) string { return c.Direct() }
-
-func (c *cluster) Direct() string {
-	addrs := c.links.addrs()
-	return redisURL(addrs[0], c.MaxTTL) + "&addr=" + strings.Join(addrs[1:], "&addr=")
-}
-
-func (c *cluster) Guests() []Guest { return redisGuests(c.Settings, c.Direct()) }
-
-func (c *cluster) Promise() Promise {
-	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 2*c.MaxTTL + 2*c.TTL}
-}
-
-func (c *cluster) Heal() error {
-	c.links.heal()
-	if err := up(c.nodes); err != nil {
-		return err
-	}
-	if err := c.awaitWhole(len(c.nodes)); err != nil {
-		return err
-	}
-	return c.awaitReplicas()
-}
-
-func (c *cluster) Stop() {
-	c.links.close()
-	endAll(c.nodes)
-	for _, release := range c.release {
-		release()
-	}
-}
-
 // draw draws one of the nodes with a role, or one of all nodes if role is "". It returns nil if there is none.
 func (c *cluster) draw(a *Act, role string) *clusterNode {
 	for _, i := range a.Rand.Perm(len(c.nodes)) {
@@ -174,12 +153,9 @@ func (c *cluster) draw(a *Act, role string) *clusterNode {
 	return nil
 }
 
-func (c *cluster) Faults() []Fault {
+func (c *cluster) faults() []Fault {
 	any := func(a *Act) *Redis { return c.draw(a, "").Redis }
-	all := append(c.links.faults(), serverFaults(any)...)
-	if c.Clocks {
-		all = append(all, clockFaults(func(a *Act) *clock { return any(a).time })...)
-	}
+	all := append(c.links.faults(), c.serverFaults(any)...)
 	for _, kind := range []string{"", "FORCE"} {
 		all = append(all, Fault{Kind: strings.TrimSpace("CLUSTER FAILOVER " + kind), Weight: 3, Do: func(a *Act) error { return c.failover(a, kind) }})
 	}

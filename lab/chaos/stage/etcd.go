@@ -27,9 +27,10 @@ type etcd struct {
 	addrs   []string
 	peers   wires // the links to each member from the others
 	links   []wires
+	clients wires // all of them
 }
 
-func newEtcd(s Settings) (Topology, error) {
+func newEtcd(s Settings) (*Topology, error) {
 	t := &etcd{Settings: s}
 	var peers, initial []string
 	for i := range 3 {
@@ -57,30 +58,17 @@ func newEtcd(s Settings) (Topology, error) {
 	if t.links, err = s.eachWorker(t.addrs...); err != nil {
 		return nil, err
 	}
-	return t, up(t.members)
-}
-
-func (t *etcd) URL(worker int) string { return "etcd://" + strings.Join(t.links[worker].addrs(), ",") }
-func (t *etcd) Direct() string        { return "etcd://" + strings.Join(t.addrs, ",") }
-
-func (t *etcd) Guests() []Guest { return guests(t.Settings, t.Direct(), t.Direct()+"/elsewhere/") }
-
-func (t *etcd) Promise() Promise {
-	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*t.TTL + 3*time.Second}
-}
-
-func (t *etcd) clients() wires { return slices.Concat(t.links...) }
-
-func (t *etcd) Heal() error {
-	t.clients().heal()
-	t.peers.heal()
-	return up(t.members)
-}
-
-func (t *etcd) Stop() {
-	t.clients().close()
-	t.peers.close()
-	endAll(t.members)
+	t.clients = slices.Concat(t.links...)
+	direct := "etcd://" + strings.Join(t.addrs, ",")
+	topology := &Topology{
+		URL:     func(worker int) string { return "etcd://" + strings.Join(t.links[worker].addrs(), ",") },
+		Direct:  direct,
+		Faults:  t.faults(),
+		Guests:  guests(s, direct, direct+"/elsewhere/"),
+		Promise: Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*s.TTL + 3*time.Second},
+		hosts:   hostsOf(t.members), links: slices.Concat(t.clients, t.peers),
+	}
+	return topology, up(topology.hosts)
 }
 
 // leader returns the number of the member that claims to be the leader, or -1.
@@ -110,7 +98,7 @@ func field(s, key string) string {
 	return s
 }
 
-func (t *etcd) Faults() []Fault {
+func (t *etcd) faults() []Fault {
 	draw := func(a *Act) *servers.Etcd { return t.members[a.Rand.IntN(3)] }
 	leads := func(a *Act, f func(leader int) error) error {
 		if i := t.leader(); i >= 0 {
@@ -118,7 +106,7 @@ func (t *etcd) Faults() []Fault {
 		}
 		return nil
 	}
-	all := t.clients().faults()
+	all := t.clients.faults()
 	for _, f := range t.peers.faults() {
 		f.Kind = "between members: " + f.Kind
 		all = append(all, f)

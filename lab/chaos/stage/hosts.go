@@ -24,8 +24,16 @@ type host interface {
 	End()
 }
 
+// hostsOf returns servers as hosts.
+func hostsOf[H host](servers []H) (all []host) {
+	for _, s := range servers {
+		all = append(all, s)
+	}
+	return all
+}
+
 // up continues and starts all hosts, and then waits for them: one host may need the others.
-func up[H host](all []H) error {
+func up(all []host) error {
 	for _, h := range all {
 		h.Cont()
 		if err := h.Launch(); err != nil {
@@ -38,13 +46,6 @@ func up[H host](all []H) error {
 		}
 	}
 	return nil
-}
-
-// endAll ends hosts for good.
-func endAll[H host](all []H) {
-	for _, h := range all {
-		h.End()
-	}
 }
 
 // freeze stops hosts for at most longest. They go on one after the other.

@@ -22,7 +22,7 @@ type move struct {
 	apart   bool // the servers are independent
 }
 
-func newMove(s Settings, cuts, apart bool) (Topology, error) {
+func newMove(s Settings, cuts, apart bool) (*Topology, error) {
 	t := &move{Settings: s, cuts: cuts, apart: apart}
 	for i := range t.servers {
 		var err error
@@ -34,7 +34,20 @@ func newMove(s Settings, cuts, apart bool) (Topology, error) {
 	if t.links, err = linksTo(slices.Repeat([]string{t.servers[0].Addr}, s.Workers+1)...); err != nil {
 		return nil, err
 	}
-	return t, t.follow(1, 0)
+	url := func(worker int) string { return redisURL(t.links[worker].Addr(), s.MaxTTL) }
+	return &Topology{
+		URL: url, Direct: url(s.Workers),
+		Faults: append(append(t.links[:s.Workers].faults(), s.serverFaults(func(*Act) *Redis { return t.servers[t.at] })...),
+			Fault{Kind: "the address moves", Weight: 6, Alone: true, Do: t.moving(false)},
+			Fault{Kind: "the server is killed, and the address moves", Weight: 2, Alone: true, Do: t.moving(true)}),
+		Guests:  redisGuests(s, url(s.Workers)),
+		Promise: Promise{Shared: true, Slots: true, Tokens: true, Settle: s.MaxTTL + 2*s.TTL},
+		hosts:   hostsOf(t.servers[:]), links: t.links,
+		whole: func() error {
+			t.lead()
+			return t.follow(1-t.at, t.at)
+		},
+	}, t.follow(1, 0)
 }
 
 // follow makes one server the replica of the other, unless they are independent.
@@ -51,43 +64,11 @@ func (t *move) follow(replica, master int) error {
 	return err
 }
 
-func (t *move) URL(worker int) string { return redisURL(t.links[worker].Addr(), t.MaxTTL) }
-func (t *move) Direct() string        { return t.URL(t.Workers) }
-
-func (t *move) Guests() []Guest { return redisGuests(t.Settings, t.Direct()) }
-
-func (t *move) Promise() Promise {
-	return Promise{Shared: true, Slots: true, Tokens: true, Settle: t.MaxTTL + 2*t.TTL}
-}
-
-func (t *move) Heal() error {
-	t.links.heal()
-	if err := up(t.servers[:]); err != nil {
-		return err
-	}
-	t.lead()
-	return t.follow(1-t.at, t.at)
-}
-
 // lead makes all links lead to the current server.
 func (t *move) lead() {
 	for _, l := range t.links {
 		l.SetTarget(t.servers[t.at].Addr)
 	}
-}
-
-func (t *move) Stop() {
-	t.links.close()
-	endAll(t.servers[:])
-}
-
-func (t *move) Faults() []Fault {
-	current := func(*Act) *Redis { return t.servers[t.at] }
-	all := append(t.links[:t.Workers].faults(), serverFaults(current)...)
-	return append(all,
-		Fault{Kind: "the address moves", Weight: 6, Alone: true, Do: t.moving(false)},
-		Fault{Kind: "the server is killed, and the address moves", Weight: 2, Alone: true, Do: t.moving(true)},
-	)
 }
 
 // moving returns a fault that moves the address. Before the other server becomes the master, it kills the old

@@ -24,21 +24,36 @@ type replicated struct {
 	Settings
 	mode    string // of the store
 	servers [2]*pgServer
-	streams [2]*link.Link // the link to each server from its replica
-	links   []wires       // for each worker, a link to each server
-	time    *clock        // of both servers, because a promoted replica with another clock would look like a clock that was set
+	streams wires   // the link to each server from its replica
+	links   []wires // for each worker, a link to each server
+	time    *clock  // of both servers, because a promoted replica with another clock would look like a clock that was set
 
 	turn    sync.Mutex // held while servers end and start
 	primary int        // guarded by turn
 }
 
-func newReplicated(s Settings, mode string) (Topology, error) {
+func newReplicated(s Settings, mode string) (*Topology, error) {
 	t := &replicated{Settings: s, mode: mode}
 	if err := t.begin(); err != nil {
-		t.Stop()
+		for _, p := range t.servers {
+			if p != nil {
+				p.End()
+			}
+		}
 		return nil, err
 	}
-	return t, nil
+	at := func(addrs, schema string) string {
+		return fmt.Sprintf("postgres://pawl@%s/postgres?sslmode=disable&max_ttl=%v&mode=%s&schema=%s", addrs, s.MaxTTL, mode, schema)
+	}
+	both := t.servers[0].Addr + "," + t.servers[1].Addr
+	return &Topology{
+		URL:     func(worker int) string { return at(strings.Join(t.links[worker].addrs(), ","), "pawl") },
+		Direct:  at(both, "pawl"),
+		Faults:  t.faults(),
+		Guests:  guests(s, at(both, "pawl"), at(both, "elsewhere")),
+		Promise: Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*s.TTL + 2*s.MaxTTL},
+		hosts:   hostsOf(t.servers[:]), links: slices.Concat(append(t.links, t.streams)...), whole: t.streaming,
+	}, nil
 }
 
 func (t *replicated) begin() (err error) {
@@ -50,13 +65,12 @@ func (t *replicated) begin() (err error) {
 		if t.servers[i], err = newPGServer(settings...); err != nil {
 			return err
 		}
-		if t.streams[i], err = link.New(t.servers[i].Addr); err != nil {
-			return err
-		}
+	}
+	if t.streams, err = linksTo(t.servers[0].Addr, t.servers[1].Addr); err != nil {
+		return err
 	}
 	if t.Clocks {
-		file := filepath.Join(os.TempDir(), filepath.Base(filepath.Dir(t.servers[0].Dir))+".time")
-		if t.time, err = newClock(file); err != nil {
+		if t.time, err = newClock(filepath.Join(filepath.Dir(t.servers[0].Dir), "time")); err != nil {
 			return err
 		}
 		for _, p := range t.servers {
@@ -66,7 +80,7 @@ func (t *replicated) begin() (err error) {
 	if t.links, err = t.eachWorker(t.servers[0].Addr, t.servers[1].Addr); err != nil {
 		return err
 	}
-	if err := errors.Join(t.servers[0].Initialize(), t.servers[0].up()); err != nil {
+	if err := errors.Join(t.servers[0].Initialize(), t.servers[0].Await()); err != nil {
 		return err
 	}
 	return t.follow(1)
@@ -84,7 +98,7 @@ func (t *replicated) follow(i int) error {
 	if err := p.Follow(from.Addr()); err != nil {
 		return err
 	}
-	if err := p.up(); err != nil {
+	if err := p.Await(); err != nil {
 		return err
 	}
 	t.primary = 1 - i
@@ -102,57 +116,9 @@ func (t *replicated) streaming() error {
 	})
 }
 
-func (t *replicated) at(addrs, schema string) string {
-	return fmt.Sprintf("postgres://pawl@%s/postgres?sslmode=disable&max_ttl=%v&mode=%s&schema=%s", addrs, t.MaxTTL, t.mode, schema)
-}
-
-func (t *replicated) URL(worker int) string {
-	return t.at(strings.Join(t.links[worker].addrs(), ","), "pawl")
-}
-
-func (t *replicated) all() wires     { return slices.Concat(t.links...) }
-func (t *replicated) both() string   { return t.servers[0].Addr + "," + t.servers[1].Addr }
-func (t *replicated) Direct() string { return t.at(t.both(), "pawl") }
-func (t *replicated) Guests() []Guest {
-	return guests(t.Settings, t.Direct(), t.at(t.both(), "elsewhere"))
-}
-
-func (t *replicated) Promise() Promise {
-	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*t.TTL + 2*t.MaxTTL}
-}
-
-func (t *replicated) Heal() error {
-	t.turn.Lock()
-	defer t.turn.Unlock()
-	t.all().heal()
-	for _, l := range t.streams {
-		l.Heal()
-	}
-	for _, p := range t.servers {
-		p.signal(syscall.SIGCONT)
-	}
-	return t.up()
-}
-
 // up starts the servers that do not run, the primary first. The caller holds turn.
 func (t *replicated) up() error {
-	return errors.Join(t.servers[t.primary].up(), t.servers[1-t.primary].up(), t.streaming())
-}
-
-func (t *replicated) Stop() {
-	t.all().close()
-	for i, p := range t.servers {
-		if t.streams[i] != nil {
-			t.streams[i].Close()
-		}
-		if p != nil {
-			p.signal(syscall.SIGCONT)
-			p.Remove()
-		}
-	}
-	if t.time != nil {
-		os.Remove(t.time.file)
-	}
+	return errors.Join(t.servers[t.primary].Await(), t.servers[1-t.primary].Await(), t.streaming())
 }
 
 // replace calls end for the primary, and promotes the replica at once or a little later. Then it
@@ -178,20 +144,20 @@ func (t *replicated) replace(a *Act, end, meanwhile func(old *pgServer)) error {
 	return t.follow(i)
 }
 
-func (t *replicated) Faults() []Fault {
+func (t *replicated) faults() []Fault {
 	kill := func(p *pgServer) { p.Kill() }
 	stop := func(p *pgServer) { p.signal(syscall.SIGSTOP) }
 	goOn := func(a *Act) func(*pgServer) {
 		return func(p *pgServer) {
 			a.Last(0, a.TTL)
-			p.signal(syscall.SIGCONT)
+			p.Cont()
 		}
 	}
 	beyond := "an old primary that goes on"
 	if t.mode == "synchronous" {
 		beyond = "" // the old primary can commit nothing, because no replica confirms
 	}
-	all := append(t.all().faults(),
+	all := append(slices.Concat(t.links...).faults(),
 		Fault{Kind: "kill -9, promotion", Weight: 3, Do: func(a *Act) error { return t.replace(a, kill, nil) }},
 		Fault{Kind: "the replica is behind, kill -9, promotion", Weight: 4, Do: func(a *Act) error {
 			return t.replace(a, func(p *pgServer) {

@@ -31,14 +31,23 @@ func newPGServer(settings ...string) (*pgServer, error) {
 	return &pgServer{p}, err
 }
 
-// up starts the server unless it runs. After a kill, child processes may keep the shared memory for a moment, and
-// the start fails. So up starts it again and again.
-func (p *pgServer) up() error { return await("PostgreSQL at "+p.Addr, start, p.Start) }
+// Await starts the server unless it runs, and waits until it serves. After a kill, child processes may keep the
+// shared memory for a moment, and the start fails. So Await starts it again and again.
+func (p *pgServer) Await() error { return await("PostgreSQL at "+p.Addr, start, p.Start) }
+
+// Cont continues the server and its children.
+func (p *pgServer) Cont() { p.signal(syscall.SIGCONT) }
+
+// End ends the server for good, and removes its files.
+func (p *pgServer) End() {
+	p.Cont() // stopped children would keep it
+	p.Remove()
+}
 
 // end shuts the server down as an administrator does, so that replicas get everything that is
 // committed.
 func (p *pgServer) end() {
-	p.signal(syscall.SIGCONT)
+	p.Cont()
 	p.Quit(syscall.SIGINT, 5*time.Second)
 }
 
@@ -114,7 +123,7 @@ func pgFaults(draw func() *pgServer, up func() error) []Fault {
 			p := draw()
 			children := p.signal(syscall.SIGSTOP)
 			a.Last(a.TTL/20, 2*a.TTL)
-			p.signal(syscall.SIGCONT)
+			p.Cont()
 			signal(children, syscall.SIGCONT)
 			return nil
 		}},

@@ -25,6 +25,15 @@ type Redis struct {
 
 // newRedis starts a server in a folder of its own, with more settings.
 func (s Settings) newRedis(name string, args ...string) (*Redis, error) {
+	r, err := s.redis(name, args...)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.begin()
+}
+
+// redis returns a server that is not started yet.
+func (s Settings) redis(name string, args ...string) (*Redis, error) {
 	dir := filepath.Join(s.Dir, name)
 	r := &Redis{Redis: servers.NewRedis(dir, append([]string{
 		"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--repl-timeout", "10"}, args...)...)}
@@ -33,7 +42,7 @@ func (s Settings) newRedis(name string, args ...string) (*Redis, error) {
 			return nil, err
 		}
 	}
-	return r, r.begin()
+	return r, nil
 }
 
 func (r *Redis) begin() error {

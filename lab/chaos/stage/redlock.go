@@ -18,7 +18,7 @@ type redlock struct {
 	links   []wires // for each worker, a link to each server
 }
 
-func newRedlock(s Settings, n int) (Topology, error) {
+func newRedlock(s Settings, n int) (*Topology, error) {
 	t := &redlock{Settings: s}
 	for i := range n {
 		r, err := s.newRedis(fmt.Sprint("redis", i))
@@ -29,7 +29,14 @@ func newRedlock(s Settings, n int) (Topology, error) {
 	}
 	var err error
 	t.links, err = s.eachWorker(t.addrs...)
-	return t, err
+	return &Topology{
+		URL:     func(worker int) string { return t.url(t.links[worker].addrs()) },
+		Direct:  t.url(t.addrs),
+		Faults:  t.faults(),
+		Guests:  t.guests(),
+		Promise: Promise{Shared: true, Tokens: true, Settle: s.MaxTTL + 3*s.TTL},
+		hosts:   hostsOf(t.servers), links: t.all(),
+	}, err
 }
 
 func (t *redlock) url(addrs []string) string {
@@ -37,13 +44,10 @@ func (t *redlock) url(addrs []string) string {
 	return fmt.Sprintf("redlock://%s?max_ttl=%v&node_timeout=%v", strings.Join(addrs, ","), t.MaxTTL, t.TTL/20)
 }
 
-func (t *redlock) URL(worker int) string { return t.url(t.links[worker].addrs()) }
-func (t *redlock) Direct() string        { return t.url(t.addrs) }
-
-func (t *redlock) Guests() []Guest {
-	all := append(redisGuests(t.Settings, t.Direct()),
-		Guest{Kind: "a clock that is ahead", Beyond: "clocks of clients disagree while nodes forget", URL: t.Direct(), Args: []string{"-wall", "60s"}},
-		Guest{Kind: "a clock that is behind", Beyond: "clocks of clients disagree while nodes forget", URL: t.Direct(), Args: []string{"-wall", "-60s"}},
+func (t *redlock) guests() []Guest {
+	all := append(redisGuests(t.Settings, t.url(t.addrs)),
+		Guest{Kind: "a clock that is ahead", Beyond: "clocks of clients disagree while nodes forget", URL: t.url(t.addrs), Args: []string{"-wall", "60s"}},
+		Guest{Kind: "a clock that is behind", Beyond: "clocks of clients disagree while nodes forget", URL: t.url(t.addrs), Args: []string{"-wall", "-60s"}},
 	)
 	if len(t.addrs) > 3 {
 		all = append(all, Guest{Kind: "three of the masters", URL: t.url(t.addrs[:3])},
@@ -52,25 +56,11 @@ func (t *redlock) Guests() []Guest {
 	return all
 }
 
-func (t *redlock) Promise() Promise {
-	return Promise{Shared: true, Tokens: true, Settle: t.MaxTTL + 3*t.TTL}
-}
-
 func (t *redlock) all() wires { return slices.Concat(t.links...) }
 
-func (t *redlock) Heal() error {
-	t.all().heal()
-	return up(t.servers)
-}
-
-func (t *redlock) Stop() {
-	t.all().close()
-	endAll(t.servers)
-}
-
-func (t *redlock) Faults() []Fault {
+func (t *redlock) faults() []Fault {
 	draw := func(a *Act) *Redis { return t.servers[a.Rand.IntN(len(t.servers))] }
-	all := serverFaults(draw)
+	all := t.serverFaults(draw)
 	// A fault hits any of the links, or all links of one client, or all links to one server.
 	for _, f := range t.all().faults() {
 		do := f.Do
@@ -82,9 +72,6 @@ func (t *redlock) Faults() []Fault {
 			return side[slices.IndexFunc(side, func(s Fault) bool { return s.Kind == f.Kind })].Do(a)
 		}
 		all = append(all, f)
-	}
-	if t.Clocks {
-		all = append(all, clockFaults(func(a *Act) *clock { return draw(a).time })...)
 	}
 	return append(all, Fault{Kind: "all restart empty, one after the other", Do: func(a *Act) error {
 		for _, i := range a.Rand.Perm(len(t.servers)) {

@@ -24,7 +24,7 @@ type sentinel struct {
 	links     wires
 }
 
-func newSentinel(s Settings) (Topology, error) {
+func newSentinel(s Settings) (*Topology, error) {
 	t := &sentinel{Settings: s}
 	for i := range 3 {
 		l, err := link.New("")
@@ -52,7 +52,17 @@ func newSentinel(s Settings) (Topology, error) {
 		}
 		t.sentinels = append(t.sentinels, r)
 	}
-	return t, t.whole()
+	direct := redisURL(t.sentinels[0].Addr, s.MaxTTL) + "&master_set=m"
+	for _, r := range t.sentinels[1:] {
+		direct += "&addr=" + r.Addr
+	}
+	return &Topology{
+		URL: func(int) string { return direct }, Direct: direct,
+		Faults:  t.faults(),
+		Guests:  redisGuests(s, direct),
+		Promise: Promise{Shared: true, Slots: true, Tokens: true, Settle: 2*s.MaxTTL + 2*s.TTL},
+		hosts:   hostsOf(append(t.servers[:3:3], t.sentinels...)), links: t.links, whole: t.whole,
+	}, t.whole()
 }
 
 // whole waits until all sentinels know each other, both replicas, and a master that serves.
@@ -98,43 +108,14 @@ func (t *sentinel) master() *Redis {
 	return nil
 }
 
-func (t *sentinel) URL(int) string { return t.Direct() }
-
-func (t *sentinel) Direct() string {
-	url := redisURL(t.sentinels[0].Addr, t.MaxTTL) + "&master_set=m"
-	for _, s := range t.sentinels[1:] {
-		url += "&addr=" + s.Addr
-	}
-	return url
-}
-
-func (t *sentinel) Guests() []Guest { return redisGuests(t.Settings, t.Direct()) }
-
-func (t *sentinel) Promise() Promise {
-	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 2*t.MaxTTL + 2*t.TTL}
-}
-
-func (t *sentinel) Heal() error {
-	t.links.heal()
-	if err := up(append(t.servers[:3:3], t.sentinels...)); err != nil {
-		return err
-	}
-	return t.whole()
-}
-
-func (t *sentinel) Stop() {
-	t.links.close()
-	endAll(append(t.sentinels[:3:3], t.servers...))
-}
-
-func (t *sentinel) Faults() []Fault {
+func (t *sentinel) faults() []Fault {
 	draw := func(a *Act) *Redis {
 		if m := t.master(); m != nil && a.Rand.IntN(4) > 0 {
 			return m
 		}
 		return t.servers[a.Rand.IntN(3)]
 	}
-	return append(append(t.links.faults(), serverFaults(draw)...),
+	return append(append(t.links.faults(), t.serverFaults(draw)...),
 		Fault{Kind: "SENTINEL FAILOVER", Weight: 4, Do: func(a *Act) error {
 			return command(a, t.sentinels[a.Rand.IntN(3)], "SENTINEL", "FAILOVER", "m")
 		}},

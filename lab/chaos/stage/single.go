@@ -11,59 +11,31 @@ import (
 	"time"
 )
 
-// single is one Redis server, with a link for each worker.
-type single struct {
-	Settings
-	server *Redis
-	links  wires
-}
-
-func newSingle(s Settings, args []string) (Topology, error) {
-	t := &single{Settings: s}
-	var err error
-	if t.server, err = s.newRedis("redis", args...); err != nil {
+// newSingle starts one Redis server, with a link for each worker.
+func newSingle(s Settings, args ...string) (*Topology, error) {
+	server, err := s.newRedis("redis", args...)
+	if err != nil {
 		return nil, err
 	}
-	t.links, err = linksTo(slices.Repeat([]string{t.server.Addr}, s.Workers)...)
-	return t, err
+	links, err := linksTo(slices.Repeat([]string{server.Addr}, s.Workers)...)
+	direct := redisURL(server.Addr, s.MaxTTL)
+	return &Topology{
+		URL:     func(worker int) string { return redisURL(links[worker].Addr(), s.MaxTTL) },
+		Direct:  direct,
+		Faults:  append(links.faults(), s.serverFaults(func(*Act) *Redis { return server })...),
+		Guests:  append(redisGuests(s, direct), stranger("redis", server.Addr)),
+		Promise: Promise{Shared: true, Slots: true, Tokens: true, Settle: s.MaxTTL + 2*s.TTL},
+		hosts:   []host{server}, links: links,
+	}, err
 }
-
-func (t *single) URL(worker int) string { return redisURL(t.links[worker].Addr(), t.MaxTTL) }
-func (t *single) Direct() string        { return redisURL(t.server.Addr, t.MaxTTL) }
 
 func redisURL(addr string, max time.Duration) string {
 	return fmt.Sprintf("redis://%s?max_ttl=%v", addr, max)
 }
 
-func (t *single) Guests() []Guest {
-	return append(redisGuests(t.Settings, t.Direct()), stranger("redis", t.server.Addr))
-}
-
-func (t *single) Promise() Promise {
-	return Promise{Shared: true, Slots: true, Tokens: true, Settle: t.MaxTTL + 2*t.TTL}
-}
-
-func (t *single) Heal() error {
-	t.links.heal()
-	return up([]*Redis{t.server})
-}
-
-func (t *single) Stop() {
-	t.links.close()
-	t.server.End()
-}
-
-func (t *single) Faults() []Fault {
-	all := append(t.links.faults(), serverFaults(func(*Act) *Redis { return t.server })...)
-	if t.Clocks {
-		all = append(all, clockFaults(func(*Act) *clock { return t.server.time })...)
-	}
-	return all
-}
-
 // serverFaults returns faults of the Redis server that draw returns.
-func serverFaults(draw func(*Act) *Redis) []Fault {
-	return []Fault{
+func (s Settings) serverFaults(draw func(*Act) *Redis) []Fault {
+	all := []Fault{
 		{Kind: "kill -9, restart", Weight: 2, Do: func(a *Act) error { return restart(a, draw(a), false) }},
 		{Kind: "kill -9, restart empty", Weight: 2, Do: func(a *Act) error { return restart(a, draw(a), true) }},
 		{Kind: "stop and continue", Weight: 2, Do: func(a *Act) error {
@@ -88,6 +60,10 @@ func serverFaults(draw func(*Act) *Redis) []Fault {
 			return command(a, r, append([]string{"DEL"}, strings.Split(keys, "\n")...)...)
 		}},
 	}
+	if s.Clocks {
+		all = append(all, clockFaults(func(a *Act) *clock { return draw(a).time })...)
+	}
+	return all
 }
 
 // command sends a command. If the server does not answer, command only notes that: another

@@ -27,20 +27,34 @@ type Settings struct {
 }
 
 // Topology is a store with its servers.
-type Topology interface {
-	// URL returns the URL of the store for a worker. If possible, each worker has its own links.
-	URL(worker int) string
-	// Direct returns a URL of the store without links that have faults.
-	Direct() string
-	// Faults returns the faults that can be drawn.
-	Faults() []Fault
-	// Guests returns clients with other options than the workers.
-	Guests() []Guest
-	// Heal ends all effects of faults.
-	Heal() error
-	// Promise says what the store promises besides exclusion.
-	Promise() Promise
-	Stop()
+type Topology struct {
+	URL     func(worker int) string // of the store for a worker; if possible, each worker has its own links
+	Direct  string                  // URL of the store without links that have faults
+	Faults  []Fault                 // can be drawn
+	Guests  []Guest                 // clients with other options than the workers
+	Promise Promise
+
+	hosts []host
+	links wires
+	whole func() error // waits until the servers have found together; may be nil
+}
+
+// Heal ends all effects of faults.
+func (t *Topology) Heal() error {
+	t.links.heal()
+	err := up(t.hosts)
+	if err == nil && t.whole != nil {
+		err = t.whole()
+	}
+	return err
+}
+
+// Stop ends the servers for good.
+func (t *Topology) Stop() {
+	t.links.close()
+	for _, h := range t.hosts {
+		h.End()
+	}
 }
 
 // Promise is what a store promises besides exclusion.
@@ -118,12 +132,12 @@ func redisGuests(s Settings, direct string) []Guest {
 }
 
 // New starts a topology.
-func New(name string, s Settings) (Topology, error) {
+func New(name string, s Settings) (*Topology, error) {
 	f := topologies[name]
 	if f == nil {
 		return nil, fmt.Errorf("there is no topology %q; there are %v", name, Names())
 	}
-	var t Topology
+	var t *Topology
 	var err error
 	for try := range 3 { // another program may take a port before a server does
 		s := s
@@ -141,23 +155,23 @@ func New(name string, s Settings) (Topology, error) {
 // Names returns the names of all topologies.
 func Names() []string { return slices.Sorted(maps.Keys(topologies)) }
 
-var topologies = map[string]func(Settings) (Topology, error){
-	"redis":     func(s Settings) (Topology, error) { return newSingle(s, nil) },
-	"redis-rdb": func(s Settings) (Topology, error) { return newSingle(s, []string{"--save", "1 1"}) },
-	"redis-aof": func(s Settings) (Topology, error) {
-		return newSingle(s, []string{"--appendonly", "yes", "--appendfsync", "everysec"})
+var topologies = map[string]func(Settings) (*Topology, error){
+	"redis":     func(s Settings) (*Topology, error) { return newSingle(s) },
+	"redis-rdb": func(s Settings) (*Topology, error) { return newSingle(s, "--save", "1 1") },
+	"redis-aof": func(s Settings) (*Topology, error) {
+		return newSingle(s, "--appendonly", "yes", "--appendfsync", "everysec")
 	},
 	"cluster":          newCluster,
 	"sentinel":         newSentinel,
-	"move":             func(s Settings) (Topology, error) { return newMove(s, false, false) },
-	"move-cut":         func(s Settings) (Topology, error) { return newMove(s, true, false) },
-	"move-apart":       func(s Settings) (Topology, error) { return newMove(s, true, true) },
-	"redlock-3":        func(s Settings) (Topology, error) { return newRedlock(s, 3) },
-	"redlock-5":        func(s Settings) (Topology, error) { return newRedlock(s, 5) },
+	"move":             func(s Settings) (*Topology, error) { return newMove(s, false, false) },
+	"move-cut":         func(s Settings) (*Topology, error) { return newMove(s, true, false) },
+	"move-apart":       func(s Settings) (*Topology, error) { return newMove(s, true, true) },
+	"redlock-3":        func(s Settings) (*Topology, error) { return newRedlock(s, 3) },
+	"redlock-5":        func(s Settings) (*Topology, error) { return newRedlock(s, 5) },
 	"etcd":             newEtcd,
 	"postgres":         newPostgres,
-	"postgres-replica": func(s Settings) (Topology, error) { return newReplicated(s, "durable") },
-	"postgres-sync":    func(s Settings) (Topology, error) { return newReplicated(s, "synchronous") },
+	"postgres-replica": func(s Settings) (*Topology, error) { return newReplicated(s, "durable") },
+	"postgres-sync":    func(s Settings) (*Topology, error) { return newReplicated(s, "synchronous") },
 	"zookeeper":        newZooKeeper,
 	"directory":        newDirectory,
 }

@@ -26,11 +26,13 @@ type zookeeper struct {
 	addrs   []string
 	between [3]wires // the links of server i to the others
 	links   []wires
+	clients wires // all of them
+	inner   wires // all of between
 }
 
 const zooTick = 200 * time.Millisecond
 
-func newZooKeeper(s Settings) (Topology, error) {
+func newZooKeeper(s Settings) (*Topology, error) {
 	t := &zookeeper{Settings: s}
 	peers := make([][]string, 3) // the addresses of each for the quorum and for elections
 	for i := range peers {
@@ -65,7 +67,20 @@ func newZooKeeper(s Settings) (Topology, error) {
 	if t.links, err = s.eachWorker(t.addrs...); err != nil {
 		return nil, err
 	}
-	return t, up(t.servers)
+	t.clients, t.inner = slices.Concat(t.links...), slices.Concat(t.between[:]...)
+	url := func(addrs []string) string {
+		return fmt.Sprintf("zk://%s?tick_time=%v", strings.Join(addrs, ","), zooTick)
+	}
+	direct := url(t.addrs)
+	topology := &Topology{
+		URL:     func(worker int) string { return url(t.links[worker].addrs()) },
+		Direct:  direct,
+		Faults:  t.faults(),
+		Guests:  append(guests(s, direct, strings.Replace(direct, "?", "/elsewhere?", 1)), stranger("zookeeper", t.addrs[0])),
+		Promise: Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*s.TTL + 3*time.Second},
+		hosts:   hostsOf(t.servers), links: slices.Concat(t.clients, t.inner),
+	}
+	return topology, up(topology.hosts)
 }
 
 func (t *zookeeper) leader() int {
@@ -77,37 +92,7 @@ func (t *zookeeper) leader() int {
 	return -1
 }
 
-func (t *zookeeper) URL(worker int) string { return t.url(t.links[worker].addrs()) }
-func (t *zookeeper) Direct() string        { return t.url(t.addrs) }
-
-func (t *zookeeper) url(addrs []string) string {
-	return fmt.Sprintf("zk://%s?tick_time=%v", strings.Join(addrs, ","), zooTick)
-}
-
-func (t *zookeeper) Guests() []Guest {
-	return append(guests(t.Settings, t.Direct(), strings.Replace(t.Direct(), "?", "/elsewhere?", 1)), stranger("zookeeper", t.servers[0].Addr))
-}
-
-func (t *zookeeper) Promise() Promise {
-	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*t.TTL + 3*time.Second}
-}
-
-func (t *zookeeper) clients() wires { return slices.Concat(t.links...) }
-func (t *zookeeper) inner() wires   { return slices.Concat(t.between[:]...) }
-
-func (t *zookeeper) Heal() error {
-	t.clients().heal()
-	t.inner().heal()
-	return up(t.servers)
-}
-
-func (t *zookeeper) Stop() {
-	t.clients().close()
-	t.inner().close()
-	endAll(t.servers)
-}
-
-func (t *zookeeper) Faults() []Fault {
+func (t *zookeeper) faults() []Fault {
 	leads := func(a *Act, f func(i int) error) error {
 		if i := t.leader(); i >= 0 {
 			return f(i)
@@ -116,8 +101,8 @@ func (t *zookeeper) Faults() []Fault {
 		return nil
 	}
 	stop := func(a *Act, i int) error { return freeze(a, 2*a.TTL, t.servers[i]) }
-	all := t.clients().faults()
-	for _, f := range t.inner().faults() {
+	all := t.clients.faults()
+	for _, f := range t.inner.faults() {
 		f.Kind = "between servers: " + f.Kind
 		all = append(all, f)
 	}
