@@ -66,6 +66,14 @@ func trusted(since driver.Instant, ttl time.Duration) driver.Instant {
 	return since.Add(ttl - driver.Drift(ttl))
 }
 
+// notEarly fails if its holder still trusts a lease of TTL Harness.TTL, whose name has come free.
+func (e *env) notEarly(since driver.Instant) {
+	e.Helper()
+	if early := trusted(since, e.h.TTL).Sub(driver.Now()); early > 0 {
+		e.Errorf("the name came free %v before its holder ceased to trust it", early)
+	}
+}
+
 // exact reports whether time is exact, as in a bubble.
 func (e *env) exact() bool { return e.h.soon < e.h.TTL }
 
@@ -127,18 +135,13 @@ func (e *env) free(r *driver.Request) driver.Answer {
 	return ans
 }
 
-// soonFree waits until nobody holds the name of r, for as long as a lease of TTL Harness.TTL may last.
-func (e *env) soonFree(p *party, r *driver.Request) driver.Answer {
-	e.Helper()
-	return e.nextFree(p, r, e.h.TTL)
-}
-
-// nextFree has p take the name of r, which must come free within d.
-func (e *env) nextFree(p *party, r *driver.Request, d time.Duration) (ans driver.Answer) {
+// soonFree has p take the name of r, which must come free by the time at which a lease of
+// TTL Harness.TTL ends.
+func (e *env) soonFree(p *party, r *driver.Request) (ans driver.Answer) {
 	e.Helper()
 	other := *e.request()
 	other.Name, other.TTL = r.Name, min(r.TTL, other.TTL)
-	e.eventually(d, "the name comes free", func() (bool, error) {
+	e.eventually(e.h.TTL, "the name comes free", func() (bool, error) {
 		var err error
 		ans, err = p.ask(&other)
 		if f := driver.FailureOf(err); err != nil && f.Lasting {

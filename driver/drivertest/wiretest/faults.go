@@ -127,9 +127,7 @@ func cutHolder(e *env) {
 		ans, err := other.ask(next)
 		return err == nil && ans.Granted, err
 	})
-	if early := trusted(since, e.h.TTL).Sub(driver.Now()); early > 0 {
-		e.Errorf("the name came free %v before the holder that is cut off ceased to trust its lease", early)
-	}
+	e.notEarly(since)
 	heal()
 	e.eventually(e.h.TTL, "a renewal after the cut says that the lease is lost", func() (bool, error) {
 		_, err := p.Renew(e.ctx, p.ref(r), e.h.TTL)
@@ -178,9 +176,7 @@ func restarted(e *env) {
 		ans, err = other.ask(next)
 		return err == nil && ans.Granted, err
 	})
-	if early := trusted(first.Since, e.h.TTL).Sub(driver.Now()); early > 0 {
-		e.Errorf("the name came free %v before its holder ceased to trust its lease", early)
-	}
+	e.notEarly(first.Since)
 	if other.Caps().Fencing && ans.Token <= first.Token {
 		e.Errorf("token %d after %d and a restart", ans.Token, first.Token)
 	}

@@ -43,9 +43,7 @@ func spares(e *env) {
 	r = e.request()
 	r.Keeps = true
 	ans = p.take(r)
-	if err := e.open().breaks(r.Name, r.Lease, r.Holder, "test"); err != nil {
-		e.Fatalf("Break = %v; want nil", err)
-	}
+	e.open().mustBreak(r, r.Holder, "test")
 	if next := e.free(e.request()); next.Token <= ans.Token+ans.Spare {
 		e.Errorf("token %d after a break, after %d, and %d after it were set aside", next.Token, ans.Token, ans.Spare)
 	}

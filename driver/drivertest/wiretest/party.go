@@ -53,6 +53,14 @@ func (p *party) breaks(name, lease string, by *driver.Holder, why string) error 
 	return p.Break(ctx, name, lease, by, why)
 }
 
+// mustBreak ends a lease of another participant that is there.
+func (p *party) mustBreak(r *driver.Request, by *driver.Holder, why string) {
+	p.e.Helper()
+	if err := p.breaks(r.Name, r.Lease, by, why); err != nil {
+		p.e.Fatalf("Break = %v; want nil", err)
+	}
+}
+
 // handle keeps the handle of a lease. The caller holds mu.
 func (p *party) handle(lease string, h any) {
 	if h != nil {

@@ -49,9 +49,7 @@ func prolongs(e *env) {
 		}
 		other.leave(w)
 		e.soonFree(other, r)
-		if early := trusted(since, e.h.TTL).Sub(driver.Now()); early > 0 {
-			e.Errorf("the name came free %v before the holder ceased to trust it", early)
-		}
+		e.notEarly(since)
 		return false
 	})
 }

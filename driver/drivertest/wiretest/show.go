@@ -157,9 +157,7 @@ func breaks(e *env) {
 		e.Errorf("Break with a wrong id = %v; want a HeldError that shows the holder", err)
 	}
 	e.held(r)
-	if err := other.breaks(r.Name, r.Lease, by, "right"); err != nil {
-		e.Errorf("Break = %v; want nil", err)
-	}
+	other.mustBreak(r, by, "right")
 	e.free(r)
 	p.gone(r)
 	next := e.request()
@@ -184,9 +182,7 @@ func breaks(e *env) {
 func brokenIsLost(e *env) {
 	p, r := e.open(), e.request()
 	p.take(r)
-	if err := e.open().breaks(r.Name, r.Lease, &driver.Holder{Who: "breaker"}, "it is stuck"); err != nil {
-		e.Fatalf("Break = %v; want nil", err)
-	}
+	e.open().mustBreak(r, &driver.Holder{Who: "breaker"}, "it is stuck")
 	for range 2 {
 		_, err := p.Renew(e.ctx, p.ref(r), e.h.TTL)
 		var l *driver.LostError

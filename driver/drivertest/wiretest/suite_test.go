@@ -3,6 +3,7 @@
 package wiretest
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -10,6 +11,9 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // recorder is a testing.TB of which the failures are written down.
@@ -91,6 +95,18 @@ func TestMistakes(t *testing.T) {
 		case !can[c.Name] && !t.Failed():
 			t.Errorf("no mistake makes %s fail", c.Name)
 		}
+	}
+}
+
+// TestSlowMachine: all names are held at once, also on a machine that takes longer for that than a TTL.
+func TestSlowMachine(t *testing.T) {
+	slow := &mistake{ask: func(ctx context.Context, w *badWire, r *driver.Request) (driver.Answer, error) {
+		time.Sleep(5 * time.Second)
+		return w.Store.Ask(ctx, r)
+	}}
+	i := slices.IndexFunc(Checks, func(c Check) bool { return c.Name == "names-of-every-kind-are-apart" })
+	if _, failed := failures(t, slow, Checks[i]); len(failed) > 0 {
+		t.Errorf("%s fails as each request takes 5 s: %q", Checks[i].Name, failed)
 	}
 }
 
