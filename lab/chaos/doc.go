@@ -10,9 +10,8 @@ diaries, chaos checks whether two clients ever held a lock at the same time.
 	go run ./lab/chaos --store cluster --for 2m --seed 7
 
 It shares no code with the stores that it tests. Command worker uses the public API and writes
-down the answers. Package check knows what a lock is. Package stage starts servers and
-causes faults. Package link is the network between clients and servers. None of them imports a
-test of pawl, and none knows how a store grants a lease.
+down the answers. Package check knows what a lock is. Package stage causes faults in servers and in the links to them,
+which package servers of drivertest starts. None of them imports a test of pawl, and none knows how a store grants a lease.
 
 All instants are read from one clock, the machine's time since boot, so the check is exact: if
 two clients believed at the same instant in leases that exclude each other, that is a violation. A

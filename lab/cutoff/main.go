@@ -18,7 +18,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/lab/chaos/link"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -45,7 +44,7 @@ func run(ctx context.Context, w io.Writer) (seen, error) {
 		return seen{}, err
 	}
 	defer r.End()
-	wire, err := link.New(r.Addr)
+	wire, err := servers.NewLink(r.Addr)
 	if err != nil {
 		return seen{}, err
 	}
@@ -97,8 +96,8 @@ func run(ctx context.Context, w io.Writer) (seen, error) {
 	}()
 	time.Sleep(time.Second)
 	tell("", "the connection between alice and Redis is cut")
-	wire.Set(link.Up, link.Fault{Lose: true})
-	wire.Set(link.Down, link.Fault{Lose: true})
+	wire.Flow(servers.Up, servers.Flow{Lose: true})
+	wire.Flow(servers.Down, servers.Flow{Lose: true})
 	<-over
 	return s, <-got
 }

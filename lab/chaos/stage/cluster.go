@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-go/pawl/lab/chaos/link"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // cluster is a Redis Cluster of three masters, each with a replica. Every node announces the
@@ -26,7 +26,7 @@ type cluster struct {
 
 type clusterNode struct {
 	*Redis
-	link *link.Link
+	link *servers.Link
 	id   string
 	bus  string // port
 }
@@ -78,7 +78,7 @@ func newCluster(s Settings) (*Topology, error) {
 }
 
 func (c *cluster) newNode(i int) (*clusterNode, error) {
-	l, err := link.New("")
+	l, err := servers.NewLink("")
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (c *cluster) newNode(i int) (*clusterNode, error) {
 	if err := r.begin(); err != nil {
 		return nil, err
 	}
-	l.SetTarget(r.Addr)
+	l.Move(r.Addr)
 	id, err := r.Do("CLUSTER", "MYID")
 	return &clusterNode{r, l, id, bus}, err
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
 // etcd is a cluster of three members that run $CHAOS_ETCD or etcd. The members reach each other over links. Each
@@ -40,7 +39,7 @@ func newEtcd(s Settings) (*Topology, error) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := link.New(more[0])
+		l, err := servers.NewLink(more[0])
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
 // host is a server of package servers.
@@ -116,7 +115,7 @@ const start = time.Minute
 func linksTo(addrs ...string) (wires, error) {
 	var w wires
 	for _, a := range addrs {
-		l, err := link.New(a)
+		l, err := servers.NewLink(a)
 		if err != nil {
 			return nil, err
 		}

@@ -67,7 +67,7 @@ func (t *move) follow(replica, master int) error {
 // lead makes all links lead to the current server.
 func (t *move) lead() {
 	for _, l := range t.links {
-		l.SetTarget(t.servers[t.at].Addr)
+		l.Move(t.servers[t.at].Addr)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/pawl-go/pawl/lab/chaos/link"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // replicated is a PostgreSQL primary with a streaming replica. From time to time the replica is
@@ -162,7 +162,7 @@ func (t *replicated) faults() []Fault {
 		Fault{Kind: "the replica is behind, kill -9, promotion", Weight: 4, Do: func(a *Act) error {
 			return t.replace(a, func(p *pgServer) {
 				l := t.streams[t.primary]
-				l.Set(link.Down, link.Fault{Lose: true})
+				l.Flow(servers.Down, servers.Flow{Lose: true})
 				a.Last(a.TTL/10, a.TTL)
 				p.Kill()
 				l.Heal()

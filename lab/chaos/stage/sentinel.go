@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
 // sentinel is a master with two replicas, and three sentinels that watch them. The servers announce
@@ -27,7 +26,7 @@ type sentinel struct {
 func newSentinel(s Settings) (*Topology, error) {
 	t := &sentinel{Settings: s}
 	for i := range 3 {
-		l, err := link.New("")
+		l, err := servers.NewLink("")
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +40,7 @@ func newSentinel(s Settings) (*Topology, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.SetTarget(r.Addr)
+		l.Move(r.Addr)
 		t.servers, t.links = append(t.servers, r), append(t.links, l)
 	}
 	for i := range 3 {

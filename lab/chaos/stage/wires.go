@@ -7,11 +7,11 @@ package stage
 import (
 	"time"
 
-	"github.com/pawl-go/pawl/lab/chaos/link"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // wires are links on which faults of the network happen.
-type wires []*link.Link
+type wires []*servers.Link
 
 func (w wires) heal() {
 	for _, l := range w {
@@ -34,11 +34,11 @@ func (w wires) faults() []Fault {
 		i := a.Rand.IntN(len(w))
 		return w[i : i+1]
 	}
-	both := func(a *Act, f link.Fault, ds ...link.Direction) error {
+	both := func(a *Act, f servers.Flow, ds ...servers.Direction) error {
 		hit := some(a)
 		for _, l := range hit {
 			for _, d := range ds {
-				l.Set(d, f)
+				l.Flow(d, f)
 			}
 		}
 		a.Last(a.TTL/20, 2*a.TTL)
@@ -51,13 +51,13 @@ func (w wires) faults() []Fault {
 		return nil
 	}
 	return []Fault{
-		{Kind: "black hole to the server", Do: func(a *Act) error { return both(a, link.Fault{Stall: true}, link.Up) }},
-		{Kind: "black hole from the server", Do: func(a *Act) error { return both(a, link.Fault{Stall: true}, link.Down) }},
-		{Kind: "black hole", Do: func(a *Act) error { return both(a, link.Fault{Stall: true}, link.Up, link.Down) }},
-		{Kind: "answers lost", Do: func(a *Act) error { return both(a, link.Fault{Lose: true}, link.Down) }},
-		{Kind: "requests lost", Do: func(a *Act) error { return both(a, link.Fault{Lose: true}, link.Up) }},
+		{Kind: "black hole to the server", Do: func(a *Act) error { return both(a, servers.Flow{Stall: true}, servers.Up) }},
+		{Kind: "black hole from the server", Do: func(a *Act) error { return both(a, servers.Flow{Stall: true}, servers.Down) }},
+		{Kind: "black hole", Do: func(a *Act) error { return both(a, servers.Flow{Stall: true}, servers.Up, servers.Down) }},
+		{Kind: "answers lost", Do: func(a *Act) error { return both(a, servers.Flow{Lose: true}, servers.Down) }},
+		{Kind: "requests lost", Do: func(a *Act) error { return both(a, servers.Flow{Lose: true}, servers.Up) }},
 		{Kind: "delay", Do: func(a *Act) error {
-			return both(a, link.Fault{Delay: time.Duration(1+a.Rand.IntN(300)) * time.Millisecond}, link.Up, link.Down)
+			return both(a, servers.Flow{Delay: time.Duration(1+a.Rand.IntN(300)) * time.Millisecond}, servers.Up, servers.Down)
 		}},
 		{Kind: "resets", Do: func(a *Act) error {
 			hit := some(a)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/lab/chaos/link"
 )
 
 // zookeeper is an ensemble of three servers, with the classes in $CHAOS_ZOOKEEPER_CLASSPATH or those of Debian. Each server
@@ -52,7 +51,7 @@ func newZooKeeper(s Settings) (*Topology, error) {
 		for j, peer := range peers {
 			quorum := peer[0]
 			if j != i { // the port for elections has no link, so no faults
-				l, err := link.New(quorum)
+				l, err := servers.NewLink(quorum)
 				if err != nil {
 					return nil, err
 				}
@@ -126,7 +125,7 @@ func (t *zookeeper) faults() []Fault {
 				t.servers[i].Stop()
 				a.Last(a.TTL, 5*a.TTL/2)
 				deaf := t.toward(i)[a.Rand.IntN(2):][:1]
-				deaf[0].Set(link.Up, link.Fault{Stall: true})
+				deaf[0].Flow(servers.Up, servers.Flow{Stall: true})
 				t.servers[i].Cont()
 				a.Last(a.TTL/2, 2*a.TTL)
 				deaf.heal()
@@ -141,8 +140,8 @@ func (t *zookeeper) faults() []Fault {
 func (t *zookeeper) isolate(a *Act, leader int) error {
 	hit := t.toward(leader)
 	for _, l := range hit {
-		l.Set(link.Up, link.Fault{Stall: true})
-		l.Set(link.Down, link.Fault{Stall: true})
+		l.Flow(servers.Up, servers.Flow{Stall: true})
+		l.Flow(servers.Down, servers.Flow{Stall: true})
 	}
 	a.Last(a.TTL/4, 2*a.TTL)
 	hit.heal()
