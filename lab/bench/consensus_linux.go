@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -138,66 +137,30 @@ func (r rawEtcd) close() {
 	_ = r.c.Close()
 }
 
-// etcdMutex uses a session for each goroutine that locks, because two goroutines with the same
-// session could hold a Mutex at the same time.
+// etcdMutex has one session, and so is for one goroutine: two with the same session could hold a Mutex at the same time.
 type etcdMutex struct {
-	c    *clientv3.Client
-	ttl  int
-	mu   sync.Mutex
-	idle []*concurrency.Session
-	all  []*concurrency.Session
+	c *clientv3.Client
+	s *concurrency.Session
 }
 
 func openEtcdMutex(_ context.Context, w *world, _ seat) (locker, error) {
 	c, err := dialEtcd(w)
-	return &etcdMutex{c: c, ttl: int(leaseTTL.Seconds())}, err
-}
-
-func (l *etcdMutex) session() (*concurrency.Session, error) {
-	l.mu.Lock()
-	if n := len(l.idle); n > 0 {
-		s := l.idle[n-1]
-		l.idle = l.idle[:n-1]
-		l.mu.Unlock()
-		return s, nil
-	}
-	l.mu.Unlock()
-	s, err := concurrency.NewSession(l.c, concurrency.WithTTL(l.ttl))
-	if err == nil {
-		l.mu.Lock()
-		l.all = append(l.all, s)
-		l.mu.Unlock()
-	}
-	return s, err
-}
-
-func (l *etcdMutex) putBack(s *concurrency.Session) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.idle = append(l.idle, s)
-}
-
-func (l *etcdMutex) lock(ctx context.Context, name string) (func() error, uint64, error) {
-	s, err := l.session()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	m := concurrency.NewMutex(s, name)
-	if err := m.Lock(ctx); err != nil {
-		l.putBack(s)
-		return nil, 0, err
-	}
-	return func() error {
-		defer l.putBack(s)
-		return m.Unlock(context.Background())
-	}, 0, nil
+	s, err := concurrency.NewSession(c, concurrency.WithTTL(int(leaseTTL.Seconds())))
+	return etcdMutex{c, s}, err
 }
 
-func (l *etcdMutex) close() {
-	var all sync.WaitGroup
-	for _, s := range l.all {
-		all.Go(func() { _ = s.Close() })
+func (l etcdMutex) lock(ctx context.Context, name string) (func() error, uint64, error) {
+	m := concurrency.NewMutex(l.s, name)
+	if err := m.Lock(ctx); err != nil {
+		return nil, 0, err
 	}
-	all.Wait()
+	return func() error { return m.Unlock(context.Background()) }, 0, nil
+}
+
+func (l etcdMutex) close() {
+	_ = l.s.Close()
 	_ = l.c.Close()
 }

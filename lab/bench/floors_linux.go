@@ -16,7 +16,7 @@ func init() {
 	enlist(
 		&contender{name: "SET NX PX + compare-delete", kind: floor, open: openRaw, direct: []string{"set"}},
 		&contender{name: "5 × SET NX PX + compare-delete", kind: floor, open: openRaw, direct: []string{"set"}},
-		&contender{name: "PUBLISH to delivery", kind: floor, open: openRing, direct: []string{"publish"}},
+		&contender{name: "PUBLISH to delivery", kind: floor, open: openPublish, direct: []string{"publish"}},
 	)
 }
 
@@ -91,55 +91,61 @@ func (r raw) each(f func(rueidis.Client) error) error {
 
 func (r raw) close() { closeAll(r.clients) }
 
-// ring passes a message around among all seats. To release the lock, a seat publishes a
-// message for the next seat; to acquire it, a seat receives a message.
+// ring passes a message around among all seats. To release the lock, a seat sends a
+// message to the next seat; to acquire it, a seat receives a message.
 type ring struct {
 	seat
-	hear, speak rueidis.Client
-	in          chan struct{}
-	first       sync.Once
+	receive func(context.Context) error
+	send    func(channel string) error
+	end     func()
+	first   sync.Once
 }
 
-func openRing(ctx context.Context, w *world, s seat) (locker, error) {
-	both, err := dialAll([]string{w.Redis[0], w.Redis[0]})
-	if err != nil {
-		return nil, err
-	}
-	r := &ring{seat: s, hear: both[0], speak: both[1], in: make(chan struct{}, 1)}
-	ready := make(chan struct{})
-	conn, release := r.hear.Dedicate()
-	conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(rueidis.PubSubMessage) { r.in <- struct{}{} },
-		OnSubscription: func(rueidis.PubSubSubscription) { close(ready) },
-	})
-	if err := conn.Do(ctx, conn.B().Subscribe().Channel(r.channel(s.Index)).Build()).Error(); err != nil {
-		release()
-		return nil, err
-	}
-	select {
-	case <-ready:
-		return r, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (r *ring) channel(seat int) string { return fmt.Sprint("ring/", seat%r.Total) }
+func (s seat) channel(index int) string { return fmt.Sprint("ring_", index%s.Total) }
 
 func (r *ring) lock(ctx context.Context, _ string) (func() error, uint64, error) {
 	begin := false
 	r.first.Do(func() { begin = r.Index == 0 })
 	if !begin {
-		select {
-		case <-r.in:
-		case <-ctx.Done():
-			return nil, 0, ctx.Err()
+		if err := r.receive(ctx); err != nil {
+			return nil, 0, err
 		}
 	}
-	return func() error {
-		c := r.speak
-		return c.Do(context.Background(), c.B().Publish().Channel(r.channel(r.Index+1)).Message("x").Build()).Error()
-	}, 0, nil
+	return func() error { return r.send(r.channel(r.Index + 1)) }, 0, nil
 }
 
-func (r *ring) close() { closeAll([]rueidis.Client{r.hear, r.speak}) }
+func (r *ring) close() { r.end() }
+
+func openPublish(ctx context.Context, w *world, s seat) (locker, error) {
+	both, err := dialAll([]string{w.Redis[0], w.Redis[0]})
+	if err != nil {
+		return nil, err
+	}
+	hear, speak := both[0], both[1]
+	in, ready := make(chan struct{}, 1), make(chan struct{})
+	conn, release := hear.Dedicate()
+	conn.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(rueidis.PubSubMessage) { in <- struct{}{} },
+		OnSubscription: func(rueidis.PubSubSubscription) { close(ready) },
+	})
+	if err := conn.Do(ctx, conn.B().Subscribe().Channel(s.channel(s.Index)).Build()).Error(); err != nil {
+		release()
+		return nil, err
+	}
+	wait := func(ctx context.Context, on chan struct{}) error {
+		select {
+		case <-on:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return &ring{
+		seat:    s,
+		receive: func(ctx context.Context) error { return wait(ctx, in) },
+		send: func(channel string) error {
+			return speak.Do(context.Background(), speak.B().Publish().Channel(channel).Message("x").Build()).Error()
+		},
+		end: func() { closeAll(both) },
+	}, wait(ctx, ready)
+}

@@ -111,17 +111,12 @@ func openCirello(every time.Duration) func(context.Context, *world, seat) (locke
 		if l.c, err = cirello.New(db, cirello.WithLeaseDuration(leaseTTL), cirello.WithHeartbeatFrequency(leaseTTL/3)); err != nil {
 			return nil, err
 		}
-		conn, err := pgx.Connect(ctx, w.Postgres)
+		pool, err := pgPool(ctx, w, 1)
 		if err != nil {
 			return nil, err
 		}
-		defer conn.Close(ctx)
-		return l, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(7)"); err != nil {
-				return err
-			}
-			return l.c.TryCreateTable()
-		})
+		defer pool.Close()
+		return l, once(ctx, pool, func(pgx.Tx) error { return l.c.TryCreateTable() })
 	}
 }
 

@@ -79,7 +79,8 @@ type result struct {
 // best returns the best cell of a kind that has figures, or nil.
 func (r *result) best(k kind) (best *cell) {
 	for _, c := range r.cells {
-		if c.kind == k && c.err() == "" && (best == nil || r.by.better(c.median(r.by.of), best.median(r.by.of))) {
+		v := c.median(r.by.of)
+		if c.kind == k && c.err() == "" && !math.IsNaN(v) && (best == nil || r.by.better(v, best.median(r.by.of))) {
 			best = c
 		}
 	}
