@@ -22,7 +22,6 @@
 package mutants
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -45,7 +44,7 @@ var (
 
 func TestEveryMutantIsCaught(t *testing.T) {
 	b := prepare(t)
-	each(t, inTurn(b.only(false)), func(t *testing.T, m *mutant) func() {
+	each(t, b.only(false), func(t *testing.T, m *mutant) func() {
 		b.tests[m.pkg] = append(b.tests[m.pkg], m.test) // read after begin was called for all mutants
 		return func() { b.mustCatch(t, m) }
 	})
@@ -74,38 +73,23 @@ func (b *binaries) only(simulated bool) (some []*mutant) {
 	return some
 }
 
-// places limits how many mutants are tested at a time.
-var places chan struct{}
-
 // each marks t parallel and runs a subtest for each mutant that the flags select. It calls begin for
-// all of them first. Then it calls the functions that begin returned in the order of the list.
-// Package testing would not keep the order.
+// all of them first, and then, for as many at a time as -parallel says, the functions that begin returned. Package testing
+// takes them in no order, so expensive servers do not all start at the same time.
 func each(t *testing.T, list []*mutant, begin func(*testing.T, *mutant) (look func())) {
 	t.Parallel()
-	var turns []chan struct{}
 	for _, m := range list {
 		if *in != "" && *in != m.pkg || !m.changed(t) {
 			continue
 		}
 		progress.total.Add(1)
 		t.Run(m.name, func(t *testing.T) {
-			look, turn := begin(t, m), make(chan struct{})
-			turns = append(turns, turn)
+			look := begin(t, m)
 			t.Parallel()
-			<-turn
-			defer func(began time.Time) {
-				<-places
-				progress.tell(t, m, time.Since(began))
-			}(time.Now())
+			defer func(began time.Time) { progress.tell(t, m, time.Since(began)) }(time.Now())
 			look()
 		})
 	}
-	go func() {
-		for _, turn := range turns {
-			places <- struct{}{}
-			close(turn)
-		}
-	}()
 }
 
 // progress counts the mutants that have been tested.
@@ -121,19 +105,6 @@ func (p *progressed) tell(t *testing.T, m *mutant, took time.Duration) {
 		caught = "MISSED"
 	}
 	fmt.Fprintf(os.Stderr, "mutants: %d of %d: %s in %.1fs: %s: %s\n", p.done.Add(1), p.total.Load(), caught, took.Seconds(), m.pkg, m.name)
-}
-
-// inTurn orders mutants so that packages take turns: expensive servers do not all start at the same time.
-func inTurn(list []*mutant) []*mutant {
-	all, seen, place := make(map[string]int), make(map[string]int), make(map[*mutant]float64)
-	for _, m := range list {
-		all[m.pkg]++
-	}
-	for _, m := range list {
-		seen[m.pkg]++
-		place[m] = float64(seen[m.pkg]) / float64(all[m.pkg])
-	}
-	return slices.SortedStableFunc(slices.Values(list), func(m, n *mutant) int { return cmp.Compare(place[m], place[n]) })
 }
 
 // mustCatch runs the test of a mutant, without the mutant and with it.

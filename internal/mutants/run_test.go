@@ -33,7 +33,7 @@ type binary struct {
 	file, dir string
 	together  func() string // runs all tests in one process without a mutant, once
 	mu        sync.Mutex
-	passed    map[string]func() string
+	passed    map[string]func() string // by test
 }
 
 func TestMain(m *testing.M) {
@@ -48,14 +48,9 @@ func TestMain(m *testing.M) {
 		os.Setenv(files, dir) // all processes share the files
 	}
 	flag.Parse()
-	parallel := 40 // most tests only wait: see starting
-	flag.Visit(func(f *flag.Flag) {
-		if f.Name == "test.parallel" {
-			parallel = f.Value.(flag.Getter).Get().(int)
-		}
-	})
-	places = make(chan struct{}, max(parallel, 1))
-	flag.Set("test.parallel", "10000") // places is the limit
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		flag.Set("test.parallel", "40") // most tests only wait: see starting
+	}
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -168,26 +163,25 @@ func newBinary(file, dir string, tests func() []string) *binary {
 
 // passes returns "" if a test passes without a mutant, and otherwise the test's output. If the test has
 // not passed together with the others, passes runs it alone.
-func (b *binary) passes(test string, env ...string) string {
+func (b *binary) passes(test string) string {
 	b.mu.Lock()
-	key := strings.Join(append(env, test), " ")
-	passed, ok := b.passed[key]
+	passed, ok := b.passed[test]
 	if !ok {
 		passed = sync.OnceValue(func() string {
 			has := func(out string) bool { return strings.Contains(out, "--- PASS: "+test+" ") }
-			if len(env) == 0 && has(b.together()) {
+			if has(b.together()) {
 				return ""
 			}
 			var r result
 			for range 3 {
-				r = b.run(test, 0, env...)
+				r = b.run(test, 0)
 				if !r.failed && has(r.out) {
 					return ""
 				}
 			}
 			return r.out + "(a test that is skipped or not there does not pass)"
 		})
-		b.passed[key] = passed
+		b.passed[test] = passed
 	}
 	b.mu.Unlock()
 	return passed()
