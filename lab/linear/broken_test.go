@@ -201,7 +201,7 @@ func found(t *testing.T, m *mistake, faults bool, names int) string {
 			}}
 		},
 	})
-	trouble := r.breakLinks
+	trouble := (*run).breakLinks
 	if !faults {
 		trouble = nil
 	}

@@ -70,30 +70,28 @@ func Run(t *testing.T, h wiretest.Harness) {
 			t.Fatalf("LINEAR_OPERATIONS is %q: set it to a positive number", s)
 		}
 	}
-	t.Run("calm", func(t *testing.T) {
-		t.Parallel()
-		r := start(t, h)
-		r.record(calls, nil)
-		r.check()
-	})
-	t.Run("faults", func(t *testing.T) {
-		t.Parallel()
-		r := start(t, h)
-		r.record(calls/4, r.breakLinks)
-		r.check()
-	})
-	t.Run("restart", func(t *testing.T) {
-		t.Parallel()
-		if h.Recovery > restartable {
-			t.Skipf("the store grants nothing for %v after a restart", h.Recovery)
-		}
-		r := start(t, h)
-		if r.service.Restart == nil {
-			t.Skip("the harness cannot restart the store")
-		}
-		r.record(calls/4, r.restart)
-		r.check()
-	})
+	for _, c := range []struct {
+		name    string
+		calls   int
+		trouble func(*run, context.Context)
+	}{
+		{"calm", calls, nil},
+		{"faults", calls / 4, (*run).breakLinks},
+		{"restart", calls / 4, (*run).restart},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.name == "restart" && h.Recovery > restartable {
+				t.Skipf("the store grants nothing for %v after a restart", h.Recovery)
+			}
+			r := start(t, h)
+			if c.name == "restart" && r.service.Restart == nil {
+				t.Skip("the harness cannot restart the store")
+			}
+			r.record(c.calls, c.trouble)
+			r.check()
+		})
+	}
 }
 
 // run is one run with its clients and histories.
@@ -155,7 +153,7 @@ func (r *run) kinds(i int) []kind {
 
 // record lets workers make about as many calls as calls says. If trouble is not nil, it runs
 // beside them, and they stop when it returns.
-func (r *run) record(calls int, trouble func(context.Context)) {
+func (r *run) record(calls int, trouble func(*run, context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for i := range max(1, calls/perName) {
@@ -174,7 +172,7 @@ func (r *run) record(calls int, trouble func(context.Context)) {
 		}
 	}
 	if trouble != nil {
-		trouble(ctx)
+		trouble(r, ctx)
 		cancel() // a caller may still wait for a holder that has been cut off
 	} else {
 		ended := make(chan struct{})

@@ -116,14 +116,12 @@ func StartEtcd(t T, n int, args ...string) []*Etcd {
 	return ms
 }
 
-// InMemory returns a directory in memory if the machine has one, because etcd syncs after every write.
+// InMemory returns a directory for a test, in memory if the machine has one there, because etcd syncs after every write.
 func InMemory(t T) string {
-	if info, err := os.Stat("/dev/shm"); err != nil || !info.IsDir() {
-		return t.TempDir()
-	}
-	dir, err := os.MkdirTemp("/dev/shm", "etcd-test-")
+	t.Helper()
+	dir, err := os.MkdirTemp(Memory(), "pawl-test-")
 	if err != nil {
-		return t.TempDir()
+		t.Fatalf("%v", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir

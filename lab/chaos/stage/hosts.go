@@ -77,6 +77,38 @@ func crash[H host](a *Act, all ...H) error {
 	return nil
 }
 
+// memberFaults returns faults of a cluster of three servers and of the links between them. leader returns the number
+// of the leader, or -1. beyond is what breaks if it stops.
+func memberFaults[H host](what string, all []H, between wires, leader func() int, beyond string) []Fault {
+	faults := []Fault{
+		{Kind: "kill -9 of a " + what, Weight: 3, Do: func(a *Act) error { return crash(a, all[a.Rand.IntN(3)]) }},
+		{Kind: "kill -9 of the leader", Weight: 3, Do: leads(leader, func(a *Act, i int) error { return crash(a, all[i]) })},
+		{Kind: "kill -9 of all", Do: func(a *Act) error { return crash(a, all...) }},
+		{Kind: "a follower stops and continues", Weight: 2, Do: leads(leader, func(a *Act, i int) error {
+			return freeze(a, 2*a.TTL, all[(i+1+a.Rand.IntN(2))%3])
+		})},
+		{Kind: "the leader stops and continues", Beyond: beyond, Weight: 2, Do: leads(leader, func(a *Act, i int) error {
+			return freeze(a, 2*a.TTL, all[i])
+		})},
+	}
+	for _, f := range between.faults() {
+		f.Kind = "between " + what + "s: " + f.Kind
+		faults = append(faults, f)
+	}
+	return faults
+}
+
+// leads returns what happens while there is a leader.
+func leads(leader func() int, do func(a *Act, leader int) error) func(*Act) error {
+	return func(a *Act) error {
+		if i := leader(); i >= 0 {
+			return do(a, i)
+		}
+		a.Note("there is no leader")
+		return nil
+	}
+}
+
 // member prepares server i of a cluster of three, with n more addresses than that for clients.
 func (s Settings) member(h *servers.Server, n int) (more []string, err error) {
 	if err := os.MkdirAll(h.Dir, 0o700); err != nil {

@@ -92,46 +92,20 @@ func (t *zookeeper) leader() int {
 }
 
 func (t *zookeeper) faults() []Fault {
-	leads := func(a *Act, f func(i int) error) error {
-		if i := t.leader(); i >= 0 {
-			return f(i)
-		}
-		a.Note("there is no leader")
-		return nil
-	}
-	stop := func(a *Act, i int) error { return freeze(a, 2*a.TTL, t.servers[i]) }
-	all := t.clients.faults()
-	for _, f := range t.inner.faults() {
-		f.Kind = "between servers: " + f.Kind
-		all = append(all, f)
-	}
-	return append(all,
-		Fault{Kind: "kill -9 of a server", Weight: 3, Do: func(a *Act) error { return crash(a, t.servers[a.Rand.IntN(3)]) }},
-		Fault{Kind: "kill -9 of the leader", Weight: 3, Do: func(a *Act) error {
-			return leads(a, func(i int) error { return crash(a, t.servers[i]) })
-		}},
-		Fault{Kind: "kill -9 of all", Do: func(a *Act) error { return crash(a, t.servers...) }},
-		Fault{Kind: "a follower stops and continues", Weight: 2, Do: func(a *Act) error {
-			return leads(a, func(i int) error { return stop(a, (i+1+a.Rand.IntN(2))%3) })
-		}},
-		Fault{Kind: "the leader is cut off from its followers", Weight: 3, Do: func(a *Act) error { return leads(a, func(i int) error { return t.isolate(a, i) }) }},
-		Fault{Kind: "the leader stops and continues", Weight: 2, Do: func(a *Act) error {
-			return leads(a, func(i int) error { return stop(a, i) })
-		}},
+	return append(append(t.clients.faults(), memberFaults("server", t.servers, t.inner, t.leader, "")...),
+		Fault{Kind: "the leader is cut off from its followers", Weight: 3, Do: leads(t.leader, t.isolate)},
 		// When the leader goes on, it finds that sessions have ended. It cannot hear from its followers that they
 		// have not.
-		Fault{Kind: "the leader stops, and continues deaf", Weight: 2, Do: func(a *Act) error {
-			return leads(a, func(i int) error {
-				t.servers[i].Stop()
-				a.Last(a.TTL, 5*a.TTL/2)
-				deaf := t.toward(i)[a.Rand.IntN(2):][:1]
-				deaf[0].Flow(servers.Up, servers.Flow{Stall: true})
-				t.servers[i].Cont()
-				a.Last(a.TTL/2, 2*a.TTL)
-				deaf.heal()
-				return nil
-			})
-		}},
+		Fault{Kind: "the leader stops, and continues deaf", Weight: 2, Do: leads(t.leader, func(a *Act, i int) error {
+			t.servers[i].Stop()
+			a.Last(a.TTL, 5*a.TTL/2)
+			deaf := t.toward(i)[a.Rand.IntN(2):][:1]
+			deaf[0].Flow(servers.Up, servers.Flow{Stall: true})
+			t.servers[i].Cont()
+			a.Last(a.TTL/2, 2*a.TTL)
+			deaf.heal()
+			return nil
+		})},
 	)
 }
 
