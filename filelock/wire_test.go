@@ -39,6 +39,5 @@ func TestClients(t *testing.T) {
 			}
 			return c
 		},
-		Inherits: true,
 	})
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
@@ -64,26 +62,7 @@ func left(t testing.TB, p *servers.Postgres, prefix string) []string {
 // TestClients: clients, package participant and this wire fit together.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	p := server(t)
-	wiretest.RunClients(t, wiretest.Clients{
-		Open: func(t testing.TB) *pawl.Client {
-			c, err := Open(context.Background(), p.URL("pawl"), wide)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return c
-		},
-		Tx: func(t testing.TB) (any, func() error) {
-			c, err := pgx.Connect(t.Context(), p.URL("pawl"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { c.Close(context.Background()) })
-			tx, err := c.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return tx, func() error { return tx.Commit(context.Background()) }
-		},
-	})
+	wiretest.RunClients(t, drivertest.ClientsOf(t, server(t).Addr, func(addr string) (*pawl.Client, error) {
+		return Open(context.Background(), "postgres://pawl@"+addr+"/postgres?sslmode=disable", wide)
+	}))
 }

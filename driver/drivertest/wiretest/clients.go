@@ -6,8 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"os/exec"
-	"slices"
 	"testing"
 	"time"
 
@@ -24,12 +22,6 @@ type Clients struct {
 
 	// Away stops all answers of the store until back is called. It must not disturb other tests.
 	Away func(t testing.TB) (back func())
-
-	// Tx begins a transaction for Lease.Guard.
-	Tx func(t testing.TB) (tx any, commit func() error)
-
-	// Inherits says that Lease.Files returns files for child processes.
-	Inherits bool
 }
 
 // RunClients runs real clients on a store, for a short time with each kind of lease: it shows that the store
@@ -41,10 +33,7 @@ func RunClients(t *testing.T, c Clients) {
 		ok   bool
 	}{
 		{"exclusive", (*visit).exclusive, true}, {"wait", (*visit).wait, true}, {"shared", (*visit).shared, true},
-		{"slots", (*visit).slots, true}, {"downgrade", (*visit).downgrade, true}, {"break", (*visit).broken, true}, {"all", (*visit).all, true},
-		{"away", (*visit).away, c.Away != nil},
-		{"guard", (*visit).guard, c.Tx != nil},
-		{"files", (*visit).files, c.Inherits},
+		{"slots", (*visit).slots, true}, {"break", (*visit).broken, true}, {"all", (*visit).all, true}, {"away", (*visit).away, c.Away != nil},
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			if !run.ok {
@@ -209,23 +198,6 @@ func (v *visit) slots() {
 	v.give(next(), one)
 }
 
-func (v *visit) downgrade() {
-	if !v.a.Guarantees().Shared {
-		v.Skip("the store has no shared leases")
-	}
-	l := v.get(v.a)
-	read, err := l.Downgrade(v.ctx)
-	if errors.Is(err, errors.ErrUnsupported) {
-		v.Skip(err)
-	}
-	if err != nil || l.Err() == nil {
-		v.Fatalf("Downgrade = %v, and the lease has %v; want nil, and that it has ended", err, l.Err())
-	}
-	other := v.get(v.b, pawl.Shared())
-	v.held(v.b)
-	v.give(read, other)
-}
-
 func (v *visit) broken() {
 	if _, err := v.a.Inspect(v.ctx, v.name); errors.Is(err, errors.ErrUnsupported) {
 		v.Skip(err)
@@ -279,34 +251,4 @@ func (v *visit) away() {
 		}
 		time.Sleep(inTheLine)
 	}
-}
-
-func (v *visit) guard() {
-	l := v.get(v.a)
-	for _, want := range []bool{true, false} {
-		tx, commit := v.c.Tx(v.TB)
-		err := errors.Join(l.Guard(v.ctx, tx), commit())
-		if (err == nil) != want {
-			v.Errorf("Guard and commit of a lease that has %v = %v", l.Err(), err)
-		}
-		if want {
-			v.give(l)
-		}
-	}
-}
-
-// files has a child process inherit the lease, which ends with it.
-func (v *visit) files() {
-	l := v.get(v.a)
-	child := exec.Command("sleep", "1000")
-	child.ExtraFiles = slices.Clone(l.Files())
-	if err := child.Start(); err != nil {
-		v.Fatal(err)
-	}
-	v.give(l)
-	v.held(v.b)
-	next := v.later(v.b)
-	_ = child.Process.Kill()
-	_ = child.Wait() // it was killed
-	v.give(next())
 }
