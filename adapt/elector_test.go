@@ -61,42 +61,6 @@ func TestElector(t *testing.T) {
 	})
 }
 
-// A leader that the store does not hear of any more stops to be one before another
-// begins.
-func TestElectorThatIsCutOff(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		var told reports
-		a := elector(t, w.locks, &told)
-		b := elector(t, w.other, &told)
-		w.link.Cut()
-		began, led := time.Now(), time.Duration(0)
-		for b.IsLeader(background) != nil {
-			if a.IsLeader(background) == nil {
-				led = time.Since(began)
-			}
-			if time.Since(began) > 2*pawl.DefaultTTL {
-				t.Fatal("nobody leads")
-			}
-			time.Sleep(time.Millisecond)
-		}
-		wantIs(t, a.IsLeader(background), adapt.ErrNotLeader)
-		if led < pawl.DefaultTTL/2 {
-			t.Errorf("the first led for %v only after the last confirmation", led)
-		}
-		w.link.Heal()
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(2 * pawl.DefaultTTL)
-		if err := a.IsLeader(background); err != nil {
-			t.Errorf("after the outage: %v", err)
-		}
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // Between the end of a lease and the goroutine that hears of it, IsLeader looks at
 // the lease itself. Which of the two comes first at the deadline is random in a
 // bubble, so it is tried often.

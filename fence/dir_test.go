@@ -106,41 +106,6 @@ func TestKilledProcess(t *testing.T) {
 	}
 }
 
-// TestStoppedProcess: while another process is stopped somewhere in Do or outside it,
-// nobody writes with a smaller token, and who waits gets its context's error.
-func TestStoppedProcess(t *testing.T) {
-	dir := t.TempDir()
-	cmd, lines := child(t, dir, 1)
-	var last pawl.Token
-	for range 5 {
-		if !lines.Scan() {
-			t.Fatal("the child says nothing")
-		}
-		fmt.Sscanf(lines.Text(), "in %d", &last)
-	}
-	cmd.Process.Signal(syscall.SIGSTOP)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	d := openTestDir(t, dir)
-	err := d.Do(ctx, "x", last-1, func() error { t.Error("written"); return nil })
-	if !errors.Is(err, ErrStale) && err != context.DeadlineExceeded {
-		t.Errorf("a smaller token beside a process that is stopped: %v", err)
-	}
-	cmd.Process.Signal(syscall.SIGCONT)
-	const next = 1 << 40
-	if err := d.Do(t.Context(), "x", next, nil); err != nil {
-		t.Fatal(err)
-	}
-	for lines.Scan() {
-		if !strings.HasPrefix(lines.Text(), "in ") {
-			break
-		}
-	}
-	if want := fmt.Sprintf("is older than %d, which", next); !strings.Contains(lines.Text(), want) {
-		t.Errorf("the process that was stopped says %q, want %q", lines.Text(), want)
-	}
-}
-
 // TestTwoGuardsOnOneDirectory: the flock holds between them.
 func TestTwoGuardsOnOneDirectory(t *testing.T) {
 	dir := t.TempDir()

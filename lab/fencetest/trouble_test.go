@@ -9,11 +9,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
 )
 
@@ -120,105 +118,4 @@ func TestReadBeforeInstall(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestStoppedBackend: a commit that hangs in the server, and that its caller has given
-// up, keeps the next holder waiting. It is carried out or not, but never after that
-// one has read.
-func TestStoppedBackend(t *testing.T) {
-	db := openPostgres(t)
-	if _, err := db.save(t.Context(), 0, "x", 1); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.dialect.Install(ctx, tx, "x", 33); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(db.write, "x", 33); err != nil {
-		t.Fatal(err)
-	}
-	var pid int
-	if err := tx.QueryRow("SELECT pg_backend_pid()").Scan(&pid); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Kill(pid, syscall.SIGCONT)
-	time.AfterFunc(100*time.Millisecond, cancel)
-	if err := tx.Commit(); err == nil {
-		t.Fatal("a server that is stopped has committed")
-	}
-	var n int
-	next := make(chan error)
-	go func() {
-		_, err := db.in(t.Context(), 0, func(tx *sql.Tx) error {
-			if err := db.dialect.Install(t.Context(), tx, "x", 34); err != nil {
-				return err
-			}
-			return tx.QueryRow("SELECT count(*) FROM history").Scan(&n)
-		})
-		next <- err
-	}()
-	db.awaitWaiter(t)
-	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-next; err != nil {
-		t.Fatal(err)
-	}
-	db.awaitEnd(t, pid)
-	if tokens := db.history(t, "x"); len(tokens) != n {
-		t.Errorf("the next holder has read %d rows, and there are %v", n, tokens)
-	}
-}
-
-// TestKilledBackend: when the server ends a connection between check and write, token and
-// write are taken back, and nobody waits for it.
-func TestKilledBackend(t *testing.T) {
-	db := openPostgres(t)
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback()
-	if err := db.dialect.Install(t.Context(), tx, "x", 34); err != nil {
-		t.Fatal(err)
-	}
-	var pid int
-	if err := tx.QueryRow("SELECT pg_backend_pid()").Scan(&pid); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Exec("SELECT pg_terminate_backend($1)", pid); err != nil {
-		t.Fatal(err)
-	}
-	db.awaitEnd(t, pid)
-	if _, err := tx.Exec(db.write, "x", 34); err == nil {
-		t.Error("a connection that has ended writes")
-	}
-	for _, token := range []pawl.Token{33, 34} {
-		if _, err := db.save(t.Context(), 0, "x", token); err != nil {
-			t.Errorf("token %d: %v", token, err)
-		}
-	}
-}
-
-// awaitEnd waits until a connection has ended.
-func (db *database) awaitEnd(t *testing.T, pid int) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		var n int
-		if err := db.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		if n == 0 {
-			return
-		}
-	}
-	t.Fatal("the connection does not end")
 }
