@@ -41,67 +41,43 @@ func (m message) encode() (line []byte) {
 }
 
 // Break implements driver.Store. Only the holder, or the end of its process, can free the flock. So Break asks the
-// holder, and waits.
+// holder, and waits until it sees another holder or none. A record without a holder is not enough: a holder notes its
+// release before it frees the flock. Then it closes the FIFO.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	line := message{lease, by, why}.encode()
-	over, err := s.askToGo(ctx, name, lease, line)
-	for !over && err == nil { // the FIFO was not open yet, or was closed before the lease ended
+	for had, asked := false, false; ; {
+		// Look up the holder after the FIFO is open. If it has the lease, it will read the message.
+		w, err := openWatch(s.holder(encode(name), lease).path)
+		if err != nil {
+			return unavailable(err)
+		}
+		_, held := s.holding(name, lease)
+		if held == nil && w != nil && !asked {
+			if err := w.send(ctx, line); err == nil {
+				asked = true
+			} else if !errors.Is(err, unix.EPIPE) { // EPIPE: the FIFO was closed just now
+				w.close()
+				return s.refused(ctx, name, lease, err)
+			}
+		}
+		open := w != nil
+		if open {
+			w.close()
+		}
+		next, another := errors.AsType[*driver.HeldError](held)
+		over := another || errors.Is(held, driver.ErrReleased)
+		switch {
+		case held == nil:
+			had = true
+		case !had || !over:
+			return held
+		case !open || another && next.Info.Holders[0].Lease != "":
+			return nil
+		}
 		select {
 		case <-ctx.Done():
 			return s.refused(ctx, name, lease, ctx.Err())
-		case <-time.After(time.Millisecond):
-		}
-		if over, err = s.askToGo(ctx, name, lease, line); isOver(err) {
-			return nil
-		}
-	}
-	return err
-}
-
-// askToGo asks the holder of a lease to release it, and waits. It reports whether the lease has ended. It returns
-// false without an error if the FIFO is closed and the lease is still held.
-func (s *store) askToGo(ctx context.Context, name, lease string, line []byte) (over bool, err error) {
-	w, err := openWatch(s.holder(encode(name), lease).path)
-	if err != nil {
-		return false, unavailable(err)
-	}
-	if w != nil {
-		defer w.close()
-	}
-	// Look up the holder after the FIFO is open. If it has the lease, then it will read the message, or it goes
-	// and w shows that.
-	if _, err := s.holding(name, lease); err != nil {
-		return false, err
-	}
-	if w == nil {
-		return false, nil
-	}
-	if err := w.send(ctx, line); errors.Is(err, unix.EPIPE) {
-		_, held := s.holding(name, lease)
-		return isOver(held), nil
-	} else if err != nil {
-		return false, s.refused(ctx, name, lease, err)
-	}
-	gone := make(chan struct{})
-	w.whenGone(func() { close(gone) })
-	for {
-		// The FIFO shows that the holder has gone, unless another holder comes at the same moment or the lease is
-		// passed on. In these cases the record shows it. A record without a holder is not enough: a holder notes
-		// its release before it frees the flock.
-		left := false
-		select {
-		case <-ctx.Done():
-			return false, s.refused(ctx, name, lease, ctx.Err())
-		case <-gone:
-			left = true
-		case <-time.After(100 * time.Millisecond):
-		}
-		_, held := s.holding(name, lease)
-		switch next := (*driver.HeldError)(nil); {
-		case left:
-			return isOver(held), nil
-		case errors.As(held, &next) && next.Info.Holders[0].Lease != "":
-			return true, nil
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
@@ -118,10 +94,6 @@ func (s *store) holder(enc, lease string) shownMember {
 		h.record = st.rec
 	}
 	return h
-}
-
-func isOver(err error) bool {
-	return errors.Is(err, driver.ErrReleased) || errors.Is(err, driver.ErrHeld)
 }
 
 // send writes a message. If the FIFO is full of earlier messages, it waits until ctx ends.
