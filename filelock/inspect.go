@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -29,26 +28,38 @@ const maxUnread = 20
 
 // List implements driver.Store.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	dir, err := os.Open(s.dir)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer dir.Close()
 	var infos []*driver.Info
 	var damaged []error
 	more := 0
 	taken := flocks()
-	for enc, err := range s.lockFiles(ctx) {
-		var info *driver.Info
-		if err == nil {
-			info, err = s.lookFile(enc, prefix, taken)
+	for err == nil {
+		var files []string
+		files, err = dir.Readdirnames(256) // a directory may have millions
+		for _, file := range files {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			info, err := s.lookFile(file, prefix, taken)
+			_, only := driver.Unread(err)
+			switch {
+			case only && len(damaged) < maxUnread:
+				damaged = append(damaged, err)
+			case only:
+				more++
+			case err != nil:
+				return nil, err
+			case info != nil:
+				infos = append(infos, info)
+			}
 		}
-		_, only := driver.Unread(err)
-		switch {
-		case only && len(damaged) < maxUnread:
-			damaged = append(damaged, err)
-		case only:
-			more++
-		case err != nil:
-			return nil, err
-		case info != nil:
-			infos = append(infos, info)
-		}
+	}
+	if err != io.EOF {
+		return nil, unavailable(err)
 	}
 	if more > 0 {
 		damaged = append(damaged, &driver.UnreadError{Err: fmt.Errorf("%w: %d more lock files cannot be read", driver.ErrUnavailable, more)})
@@ -57,47 +68,18 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	return infos, errors.Join(damaged...)
 }
 
-// lockFiles yields the names of the lock files, without suffix, until ctx ends.
-func (s *store) lockFiles(ctx context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		dir, err := os.Open(s.dir)
-		if err != nil {
-			yield("", unavailable(err))
-			return
-		}
-		defer dir.Close()
-		for err == nil {
-			var files []string
-			files, err = dir.Readdirnames(256) // a directory may have millions
-			for _, file := range files {
-				enc, ok := strings.CutSuffix(file, lockSuffix)
-				if stop := ctx.Err(); stop != nil {
-					yield("", stop)
-					return
-				}
-				if ok && !yield(enc, nil) {
-					return
-				}
-			}
-		}
-		if err != io.EOF {
-			yield("", unavailable(err))
-		}
-	}
-}
-
-// lookFile returns the state of the name of a lock file. It returns nil if the name does not begin with prefix, or
-// has neither holders nor waiters. If the file is damaged, lookFile returns an error in any case, as the name
-// cannot be granted.
-func (s *store) lookFile(enc, prefix string, taken map[string]int) (*driver.Info, error) {
+// lookFile returns the state of the name of a lock file. It returns nil if the file is none, or if the name does not
+// begin with prefix, or has neither holders nor waiters. If the file is damaged, lookFile returns an error in any
+// case, as the name cannot be granted.
+func (s *store) lookFile(file, prefix string, taken map[string]int) (*driver.Info, error) {
+	enc, is := strings.CutSuffix(file, lockSuffix)
 	name, known := decode(enc)
-	if !known {
+	if is && !known {
 		st, err := s.read(enc)
-		if name = st.rec.Name; err != nil || encode(name) != enc {
-			return nil, nil // another program's file, or its first record is being written
-		}
+		name = st.rec.Name
+		is = err == nil && encode(name) == enc // else another program's file, or its first record is being written
 	}
-	if !strings.HasPrefix(name, prefix) {
+	if !is || !strings.HasPrefix(name, prefix) {
 		return nil, nil
 	}
 	info, err := s.look(name, taken)
