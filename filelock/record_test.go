@@ -121,27 +121,6 @@ func TestEmptyFiles(t *testing.T) {
 	}
 }
 
-// TestUnsyncedRecord: the record of a holder that was killed before its record
-// was on the disk counts, if it is there.
-func TestUnsyncedRecord(t *testing.T) {
-	stopClock(t)
-	s := open(t, t.TempDir())
-	release(t, acquire(t, s, "deploy"))
-	st, err := s.read("deploy")
-	if err != nil || !st.released || !st.durable {
-		t.Fatalf("state %+v, %v; want a released grant", st, err)
-	}
-	rec := st.rec
-	rec.Token += 10
-	overwrite(t, s, int64(1-st.slot)*slotSize, string(encodeRecord(rec)))
-	if st, err = s.read("deploy"); st.durable || err != nil {
-		t.Errorf("state %+v, %v; want one that need not be durable", st, err)
-	}
-	if g := acquire(t, s, "deploy"); driver.Token(g.Token()) != rec.Token+1 {
-		t.Errorf("token %d after %d", g.Token(), rec.Token)
-	}
-}
-
 // TestLargestRecord: the longest name and the worst texts fit into a slot.
 func TestLargestRecord(t *testing.T) {
 	worst := strings.Repeat("\u2028\"\\", 400)
