@@ -7,7 +7,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,23 +106,6 @@ func TestWaitingLine(t *testing.T) {
 	}
 	if second.stdout() != "hi\n" || !strings.Contains(third.stderr(), "1 ahead of you") || quiet.stderr() != "" {
 		t.Errorf("stdout %q, stderr of the third %q, of the quiet %q", second.stdout(), third.stderr(), quiet.stderr())
-	}
-}
-
-func TestFiftyAtOnce(t *testing.T) {
-	w := newWorld(t)
-	if err := os.WriteFile(filepath.Join(w.dir, "n"), []byte("0"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var all []*proc
-	for range 50 {
-		all = append(all, w.pawl("run", "-q", "x", "sh", "-c", `n=$(cat n); echo $((n+1)) >n`))
-	}
-	for _, p := range all {
-		p.end(0)
-	}
-	if got := w.read("n"); got != "50\n" {
-		t.Errorf("counted %q", got)
 	}
 }
 

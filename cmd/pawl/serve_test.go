@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -59,24 +58,11 @@ func TestServe(t *testing.T) {
 	if code, body := get("wrong"); code != http.StatusUnauthorized {
 		t.Errorf("without the token: %d %s", code, body)
 	}
-	var got struct {
-		Stores []struct {
-			Error string
-			Locks []struct {
-				Name    string
-				Holders []struct{ Why string }
-			}
-		}
-	}
 	code, body := get(token)
-	if err := json.Unmarshal(body, &got); err != nil || code != http.StatusOK || len(got.Stores) != 2 || strings.Contains(string(body), "s3cret") {
-		t.Fatalf("%d %s (%v)", code, body, err)
-	}
-	if l := got.Stores[0].Locks; len(l) != 1 || l[0].Name != "deploy" || len(l[0].Holders) != 1 || l[0].Holders[0].Why != "release 7" {
-		t.Errorf("the locks are %+v", l)
-	}
-	if got.Stores[1].Error == "" {
-		t.Errorf("a store that is away: %s", body)
+	first, away, _ := strings.Cut(string(body), `},{"store":"redis://`)
+	if code != http.StatusOK || !strings.Contains(first, `"name":"deploy","held":true`) || !strings.Contains(first, `"why":"release 7"`) ||
+		!strings.Contains(away, `"error":"`) || strings.Contains(string(body), "s3cret") {
+		t.Errorf("%d %s", code, body)
 	}
 	p.signal(syscall.SIGTERM)
 	p.end(0)

@@ -100,10 +100,10 @@ func (a *App) CompleteName(cmd *cobra.Command, args []string, word string) ([]st
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.Names(word), cobra.ShellCompDirectiveNoFileComp
+	return a.names(word), cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *App) Names(prefix string) []string {
+func (a *App) names(prefix string) (names []string) {
 	// The user's shell waits for the answer, so it has to come soon.
 	a.Connect = time.Second
 	s, err := a.Open()
@@ -117,7 +117,6 @@ func (a *App) Names(prefix string) []string {
 	if err != nil {
 		return nil
 	}
-	var names []string
 	for _, info := range infos {
 		names = append(names, info.Name)
 	}

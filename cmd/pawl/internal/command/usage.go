@@ -29,26 +29,12 @@ func wrapped(plain func(*cobra.Command) error) func(*cobra.Command) error {
 	}
 }
 
-// helpCommand returns a command like cobra's help. Unlike cobra's, it fails for an unknown command.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Help about any command",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) (words []string, _ cobra.ShellCompDirective) {
-			for _, c := range cmd.Root().Commands() {
-				if len(args) == 0 && c.IsAvailableCommand() && strings.HasPrefix(c.Name(), word) {
-					words = append(words, cobra.CompletionWithDesc(c.Name(), c.Short))
-				}
-			}
-			return words, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, err := cmd.Root().Find(args)
-			if err != nil {
-				return unknownCommand(cmd.Root(), args[0])
-			}
-			c.InitDefaultHelpFlag()
-			return c.Help()
-		},
+// help is what cobra's help command does. Unlike cobra's, it fails for an unknown command.
+func help(cmd *cobra.Command, args []string) error {
+	c, _, err := cmd.Root().Find(args)
+	if err != nil {
+		return unknownCommand(cmd.Root(), args[0])
 	}
+	c.InitDefaultHelpFlag()
+	return c.Help()
 }

@@ -22,6 +22,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/filelock"
+	"github.com/pawl-go/pawl/redislock"
+	_ "github.com/pawl-go/pawl/redislock/redlock"
+	_ "github.com/pawl-go/pawl/zklock"
 )
 
 // openStore opens the store at u. It completes the URL of a directory in u, because messages print
@@ -168,3 +171,12 @@ func (h warnings) Handle(_ context.Context, r slog.Record) error {
 
 func (h warnings) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h warnings) WithGroup(string) slog.Handler      { return h }
+
+// RedisOptions returns options whose ConnectTimeout is the time that ctx has left.
+func RedisOptions(ctx context.Context) *redislock.Options {
+	own := new(redislock.Options)
+	if end, ok := ctx.Deadline(); ok {
+		own.ConnectTimeout = max(time.Until(end), time.Millisecond)
+	}
+	return own
+}
