@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // TestReserved: an exclusive lease has tokens for its client, and says whether others wait.
@@ -22,6 +25,11 @@ func TestReserved(t *testing.T) {
 	floor, err := strconv.ParseUint(r.do("get", a.server.FloorKey(lockKey(defaultPrefix, "deploy"))), 10, 64)
 	if err != nil || floor < g.Token()+4000 {
 		t.Errorf("the server goes on from token %d, %v; want one after those that are reserved behind %d", floor, err, g.Token())
+	}
+	r.do("set", a.server.FloorKey(lockKey(defaultPrefix, "deploy")), fmt.Sprint(g.Token()+9000)) // as by a name that shares the floor
+	again := driver.Request{Name: "deploy", Lease: g.ID(), TTL: time.Minute, Holder: &driver.Holder{}}
+	if ans, err := a.store.Ask(t.Context(), &again); err != nil || ans.Token != g.Token() || ans.Spare != 4000 {
+		t.Errorf("asked again = %+v, %v; want the same token, and the same tokens to spare", ans, err)
 	}
 	w := wait(t, r, b, long("deploy"))
 	last := wait(t, r, b, long("deploy"))

@@ -52,7 +52,8 @@ local function ask(lock, floor, queue, ended, lease)
     lengthen(lock, ttl)
     wrote = true
     local token = string.match(value, '^%S+ %S+ (%S+)')
-    return {1, token, math.max(0, highest(known[2]) - token), redis.call('EXISTS', queue), at}
+    local spare = math.min(SPARE, highest(known[2]) - token) -- another name may have raised the floor since
+    return {1, token, math.max(0, spare), redis.call('EXISTS', queue), at}
   end
 
   local shares
