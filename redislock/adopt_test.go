@@ -33,9 +33,7 @@ func TestAdoptInQuarantine(t *testing.T) {
 	}
 	file, log := appended(t, r)
 	for _, req := range broken {
-		if err := b.Break(t.Context(), req.Name, req.Lease, nil, "test"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Break(t.Context(), req.Name, req.Lease, nil, "test"))
 		take(t, b, long(req.Name))
 	}
 	r.restartWith(file, log)

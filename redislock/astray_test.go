@@ -58,9 +58,7 @@ func TestAddressMoves(t *testing.T) {
 		next <- err
 	}()
 	// A replica that is up may get nothing for a second, until the master has heard of it.
-	if !eventually(patience, func() bool { return queueLen(after, "deploy") == 1 }) {
-		t.Fatal("nobody waits, or the replica does not know")
-	}
+	await(t, "nobody waits, or the replica does not know", func() bool { return queueLen(after, "deploy") == 1 })
 	made := link.Made()
 	promoted := driver.Now()
 	after.do("replicaof", "no", "one")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // Bless ends the quarantine of the server at url. The caller declares that nobody holds
@@ -18,7 +19,7 @@ import (
 // opts or the URL set a MaxTTL, it becomes the MaxTTL of the store. Bless returns the
 // errors of Open. With Efficiency there is no quarantine, and Bless returns an error.
 func Bless(ctx context.Context, url string, opts *Options) error {
-	return change(ctx, "bless", url, opts, func(s *store) error { return s.server.Bless(ctx) })
+	return change(ctx, "bless", url, opts, epoch.Trust)
 }
 
 // SetMaxTTL changes the MaxTTL of the store at url for all clients. Call it at any
@@ -35,10 +36,10 @@ func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Opti
 	if err != nil {
 		return &pawl.Error{Op: "set MaxTTL", Err: fmt.Errorf("redislock: %w", err)}
 	}
-	return change(ctx, "set MaxTTL", url, opts, func(s *store) error { return s.server.Set(ctx) })
+	return change(ctx, "set MaxTTL", url, opts, epoch.Setting)
 }
 
-func change(ctx context.Context, op, url string, opts *Options, f func(*store) error) error {
+func change(ctx context.Context, op, url string, opts *Options, mode string) error {
 	s, _, err := connect(ctx, url, opts)
 	if err != nil {
 		return &pawl.Error{Op: op, Err: err}
@@ -47,7 +48,7 @@ func change(ctx context.Context, op, url string, opts *Options, f func(*store) e
 	if s.mode == Efficiency {
 		return &pawl.Error{Op: op, Err: errors.New("redislock: with Mode Efficiency nothing waits for a server to be blessed, and MaxTTL is of no use: leave out ?mode=")}
 	}
-	if err := f(s); err != nil {
+	if err := s.server.Change(ctx, mode); err != nil {
 		return &pawl.Error{Op: op, Err: err}
 	}
 	return nil

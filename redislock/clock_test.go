@@ -50,12 +50,8 @@ func (r *redis) fakeClock() (set func(ahead time.Duration)) {
 	set = func(ahead time.Duration) {
 		t.Helper()
 		text := fmt.Sprintf("%+d", ahead/time.Second)
-		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file+".new", []byte(text), 0o600))
+		must(t, os.Rename(file+".new", file))
 	}
 	set(0)
 	// The C library comes second so that its malloc replaces the server's own,
@@ -115,9 +111,7 @@ func (s *steps) stepped(t *testing.T, want time.Duration) {
 // unmoved waits for some renewals, in which no step must be seen.
 func (s *steps) unmoved(t *testing.T) {
 	t.Helper()
-	if !eventually(patience, func() bool { return s.renewed.Load() >= 4 }) {
-		t.Fatal("nothing is renewed")
-	}
+	await(t, "nothing is renewed", func() bool { return s.renewed.Load() >= 4 })
 	if len(s.told) > 0 || strings.Contains(s.log.String(), "clock") {
 		t.Fatalf("a step was told before there was one: %s", s.log.String())
 	}

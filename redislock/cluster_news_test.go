@@ -62,12 +62,10 @@ func TestClusterClosed(t *testing.T) {
 	if _, err := first.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrUnavailable) {
 		t.Fatalf("TryAcquire = %v; want ErrUnavailable", err)
 	}
-	if !inTime(patience, func() bool {
+	await(t, "the epochs of the other slots have not begun", func() bool {
 		n, _ := strconv.Atoi(c.masters[0].do("dbsize"))
 		return n >= slotCount/3
-	}) {
-		t.Fatal("the epochs of the other slots have not begun")
-	}
+	})
 	told := make(chan pawl.Event, 10)
 	opts.Observer = pawl.Observer{Closed: func(e pawl.Event) { told <- e }}
 	locks := openClient(t, c.url(), opts)
@@ -85,7 +83,7 @@ func TestClusterClosed(t *testing.T) {
 		}
 		c.masters[0].restart()
 		c.awaitOK()
-		inTime(patience, func() bool { // until the node is answering again
+		eventually(patience, func() bool { // until the node is answering again
 			_, err := first.Inspect(t.Context(), name)
 			return err == nil
 		})

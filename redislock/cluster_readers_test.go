@@ -45,9 +45,7 @@ func clusterMovedReaders(t *testing.T, c *testCluster) {
 	})
 	renew()
 	c.bless(longOptions())
-	if !eventually(patience, func() bool { return lower() == nil }) {
-		t.Fatal("Downgrade does not succeed")
-	}
+	await(t, "Downgrade does not succeed", func() bool { return lower() == nil })
 	readers = append(readers, w.granted(patience), take(t, b, reading(long(name))))
 	for i := range 4 {
 		c.move(name, c.masters[1-i%2], c.masters[i%2], func() {

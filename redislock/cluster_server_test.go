@@ -78,15 +78,13 @@ func tryCluster(t testing.TB, replicas int, args []string) *testCluster {
 		}
 	}
 	c.awaitOK()
-	if !inTime(patience, func() bool {
+	await(t, "the replicas do not follow", func() bool {
 		online := 0
 		for _, r := range c.masters {
 			online += strings.Count(r.do("info", "replication"), "state=online")
 		}
 		return online == replicas
-	}) {
-		t.Fatal("the replicas do not follow")
-	}
+	})
 	return c
 }
 
@@ -123,7 +121,7 @@ const slotCount = 16384
 func (c *testCluster) awaitOK() {
 	c.t.Helper()
 	for _, r := range c.all() {
-		if !inTime(30*patience, func() bool {
+		if !eventually(30*patience, func() bool {
 			info := epoch.ParseInfo(r.do("cluster", "info"))
 			return info["cluster_state"] == "ok" && info["cluster_slots_ok"] == strconv.Itoa(slotCount)
 		}) {
@@ -140,7 +138,7 @@ func (c *testCluster) url() string {
 func (c *testCluster) bless(opts *Options) {
 	c.t.Helper()
 	var err error
-	if !inTime(patience, func() bool { err = Bless(context.Background(), c.url(), patient(opts)); return err == nil }) {
+	if !eventually(patience, func() bool { err = Bless(context.Background(), c.url(), patient(opts)); return err == nil }) {
 		c.t.Fatal(err)
 	}
 }
@@ -214,7 +212,7 @@ func (c *testCluster) takeOver(r *redis, how ...string) {
 	c.t.Helper()
 	for range 20 {
 		_, _ = r.Do(append([]string{"cluster", "failover"}, how...)...) // a master refuses it
-		if inTime(7*time.Second, func() bool { return epoch.ParseInfo(r.do("info", "replication"))["role"] == "master" }) {
+		if eventually(7*time.Second, func() bool { return epoch.ParseInfo(r.do("info", "replication"))["role"] == "master" }) {
 			return
 		}
 	}
@@ -239,7 +237,7 @@ func (c *testCluster) restart() {
 func (c *testCluster) awaitReplica() {
 	c.t.Helper()
 	offset := func(r *redis, field string) string { return epoch.ParseInfo(r.do("info", "replication"))[field] }
-	if !inTime(patience, func() bool {
+	if !eventually(patience, func() bool {
 		return offset(c.masters[0], "master_repl_offset") == offset(c.replicas[0], "slave_repl_offset")
 	}) {
 		c.t.Fatal("the replica does not follow")
@@ -256,7 +254,7 @@ func (c *testCluster) usurp(name string, master int) {
 	// later, and the former owner grants leases in that time.
 	to.do("cluster", "setslot", slot, "importing", c.masters[(master+1)%len(c.masters)].id)
 	c.must(to, "cluster", "setslot", slot, "node", to.id)
-	if !inTime(patience, func() bool {
+	if !eventually(patience, func() bool {
 		for _, r := range c.masters {
 			out := r.do("get", lockKey(defaultPrefix, name))
 			if r != to && !strings.Contains(out, "MOVED "+slot+" "+to.Addr) {
@@ -267,14 +265,4 @@ func (c *testCluster) usurp(name string, master int) {
 	}) {
 		c.t.Fatal("the others do not learn whose the slot is")
 	}
-}
-
-// inTime is eventually for what costs a process, or a request to several nodes.
-func inTime(d time.Duration, f func() bool) bool {
-	for end := time.Now().Add(d); !f(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	return true
 }

@@ -125,11 +125,9 @@ func clusterMovedWhileWaiting(t *testing.T, c *testCluster) {
 	second := wait(t, c.masters[1], a, long(name))
 	c.move(name, c.masters[1], c.masters[2], nil)
 	c.bless(opts)
-	if !eventually(patience, func() bool {
+	await(t, "the waiters do not follow", func() bool {
 		return c.masters[2].do("pubsub", "shardchannels") != "" && queueLen(c.masters[2], name) == 2
-	}) {
-		t.Fatal("the waiters do not follow")
-	}
+	})
 	release(t, g)
 	release(t, first.granted(patience))
 	release(t, second.granted(patience))

@@ -86,9 +86,7 @@ func openNodes(t testing.TB, url string, opts *Options, through func(conn.Nodes)
 		t.Fatal(err)
 	}
 	conf := s.config(opts, place.Shown, place.Contact)
-	if err := s.start(context.Background(), cluster.New(through(nodes), conf), conf); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.start(context.Background(), cluster.New(through(nodes), conf), conf))
 	return s.driver()
 }
 

@@ -31,9 +31,7 @@ func TestFairness(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer opened[i].Close()
-		if err := opened[i].Do(ctx, "warm up", func(context.Context, *pawl.Lease) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, opened[i].Do(ctx, "warm up", func(context.Context, *pawl.Lease) error { return nil }))
 	}
 	before := scriptCalls(r)
 	for i, c := range opened {

@@ -50,12 +50,10 @@ func clientsWork(t *testing.T, a, b *pawl.Client) {
 		}
 		next <- l
 	}()
-	if !eventually(patience, func() bool {
+	await(t, "Inspect does not show the holder and the waiter", func() bool {
 		info, err := a.Inspect(t.Context(), "deploy")
 		return err == nil && len(info.Holders) == 1 && len(info.Waiters) == 1
-	}) {
-		t.Error("Inspect does not show the holder and the waiter")
-	}
+	})
 	if err := first.Extend(t.Context(), time.Minute); err != nil {
 		t.Errorf("Extend = %v", err)
 	}
@@ -167,9 +165,7 @@ func TestLeastRights(t *testing.T) {
 	grant(leastRights)
 	works(t, at)
 	open(t, at, longOptions())
-	if !eventually(patience, func() bool { return strings.Contains(r.do("info", "commandstats"), "cmdstat_ping:") }) {
-		t.Error("a client that has nothing to do does not look whether its connection is alive")
-	}
+	await(t, "a client that has nothing to do does not look whether its connection is alive", func() bool { return strings.Contains(r.do("info", "commandstats"), "cmdstat_ping:") })
 	if out := r.do("acl", "log"); out != "" {
 		t.Errorf("what the client does fills the log of refusals:\n%s", out)
 	}
@@ -274,9 +270,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("s3cret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
 	works(t, "redis://"+r.Addr+"?password_file="+url.QueryEscape(file))
 	works(t, "redis://:s3cret@"+r.Addr+"/2")
 	t.Setenv(conn.PasswordEnv, "s3cret")

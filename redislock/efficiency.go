@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -38,14 +39,24 @@ func newUnbound(text string) *unbound {
 	return &unbound{text, fmt.Sprintf("%x", sha1.Sum([]byte(text)))}
 }
 
+// send sends a command about a key. It returns the answer, which may be nil, and an instant before the command was sent.
+func (e efficient) send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (r rueidis.RedisResult, since driver.Instant, fail *driver.Failure) {
+	since = driver.Now()
+	r = e.server.Send(ctx, key, cmd)
+	if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) {
+		fail = conn.Classify(ctx, err)
+	}
+	return r, since, fail
+}
+
 // run runs a script, and sends its text if the server does not know it.
 func (e efficient) run(ctx context.Context, script *unbound, keys []string, args ...string) ([]rueidis.RedisMessage, driver.Instant, *driver.Failure) {
 	n := int64(len(keys))
-	r, since, fail := e.server.Send(ctx, keys[0], func(b rueidis.Builder) rueidis.Completed {
+	r, since, fail := e.send(ctx, keys[0], func(b rueidis.Builder) rueidis.Completed {
 		return b.Evalsha().Sha1(script.sha).Numkeys(n).Key(keys...).Arg(args...).Build()
 	})
-	if refused, ok := rueidis.IsRedisErr(r.Error()); ok && refused.IsNoScript() {
-		r, since, fail = e.server.Send(ctx, keys[0], func(b rueidis.Builder) rueidis.Completed {
+	if refused := conn.Refused(r.Error()); refused != nil && refused.IsNoScript() {
+		r, since, fail = e.send(ctx, keys[0], func(b rueidis.Builder) rueidis.Completed {
 			return b.Eval().Script(script.text).Numkeys(n).Key(keys...).Arg(args...).Build()
 		})
 	}
@@ -79,7 +90,7 @@ func (e efficient) Ask(ctx context.Context, req *driver.Request) (driver.Answer,
 	}
 	key := e.layout.Lock(req.Name)
 	value := strings.Join([]string{req.Lease, e.id, "0", strconv.FormatInt(time.Now().UnixMicro(), 10), e.records.Of(req, false)}, " ")
-	set, since, fail := e.server.Send(ctx, key, func(b rueidis.Builder) rueidis.Completed {
+	set, since, fail := e.send(ctx, key, func(b rueidis.Builder) rueidis.Completed {
 		return b.Set().Key(key).Value(value).Nx().PxMilliseconds(epoch.Ceil(req.TTL)).Build()
 	})
 	if fail != nil {
@@ -127,13 +138,8 @@ func (e efficient) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (
 func (e efficient) broken(ctx context.Context, key, lease string) (news string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	replies, err := e.server.Read(ctx, []string{key}, func(b rueidis.Builder, key string) []rueidis.Completed {
-		return []rueidis.Completed{b.Get().Key(e.layout.Beside(key) + brokenSuffix).Build()}
-	})
-	if err != nil {
-		return ""
-	}
-	text, _ := replies[0][0].ToString()
+	key = e.layout.Beside(key) + brokenSuffix
+	text, _ := e.server.Send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Get().Key(key).Build() }).ToString()
 	victim, news, _ := strings.Cut(text, " ")
 	if victim != lease {
 		return ""

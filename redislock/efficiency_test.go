@@ -5,7 +5,6 @@
 package redislock
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -15,36 +14,25 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 func efficiently() *Options { return &Options{MaxTTL: time.Minute, Mode: Efficiency} }
-
-func openPlain(t testing.TB, url string, opts *Options) *party {
-	t.Helper()
-	d, err := NewStore(context.Background(), url, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := asParty(d)
-	t.Cleanup(func() { p.Close() })
-	return p
-}
 
 // TestEfficiencyForgets shows what is lost: after a restart there are two holders,
 // which TestForgottenLease does not find with Correctness.
 func TestEfficiencyForgets(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
-	a, b := openPlain(t, r.url(), efficiently()), openPlain(t, r.url(), efficiently())
-	old := takePlain(t, a, "deploy")
+	a, b := open(t, r.url(), efficiently()), open(t, r.url(), efficiently())
+	old := take(t, a, long("deploy"))
+	if old.Token() != 0 {
+		t.Errorf("token %d; want none", old.Token())
+	}
 	if _, err := b.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("TryAcquire = %v; want ErrHeld", err)
 	}
 	r.restart()
-	if !eventually(patience, func() bool { _, err := b.TryAcquire(t.Context(), long("deploy")); return err == nil }) {
-		t.Fatal("the name is not granted")
-	}
+	await(t, "the name is not granted", func() bool { _, err := b.TryAcquire(t.Context(), long("deploy")); return err == nil })
 	if left := old.Since().Add(time.Minute - driver.Drift(time.Minute)).Sub(driver.Now()); left < 0 {
 		t.Fatalf("the first lease ended %v ago: this shows nothing", -left)
 	}
@@ -57,23 +45,11 @@ func TestEfficiencyForgets(t *testing.T) {
 	}
 }
 
-func takePlain(t testing.TB, p *party, name string) *participant.Lease {
-	t.Helper()
-	g, err := p.TryAcquire(t.Context(), long(name))
-	if err != nil {
-		t.Fatalf("TryAcquire = %v; want a grant", err)
-	}
-	if g.Token() != 0 {
-		t.Errorf("token %d; want none", g.Token())
-	}
-	return g
-}
-
 // TestModesExcludeEachOther, look at each other, and can break each other's leases.
 func TestModesExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	safe, fast := openLong(t, r), openPlain(t, r.url(), efficiently())
+	safe, fast := openLong(t, r), open(t, r.url(), efficiently())
 	by := &driver.Holder{Who: "operator"}
 	for what, c := range map[string]struct {
 		one, other *party
@@ -101,7 +77,7 @@ func TestModesExcludeEachOther(t *testing.T) {
 			t.Errorf("%s: Renew after Break = %v; want a LostError that says who and why", what, err)
 		}
 	}
-	g := takePlain(t, fast, "deploy")
+	g := take(t, fast, long("deploy"))
 	w := wait(t, r, safe, long("deploy"))
 	release(t, g)
 	release(t, w.granted(lookEvery+patience))
@@ -113,25 +89,7 @@ func TestModesExcludeEachOther(t *testing.T) {
 	if err := fast.Break(t.Context(), "deploy", "random", by, ""); err != nil {
 		t.Errorf("Break = %v", err)
 	}
-	release(t, takePlain(t, fast, "deploy"))
-}
-
-// TestEfficiencyAskedAgain: the same request once more finds that the lock is its own, for the whole TTL.
-func TestEfficiencyAskedAgain(t *testing.T) {
-	t.Parallel()
-	r := startServer(t)
-	wire, key := openPlain(t, r.url(), efficiently()).Participant.Store(), lockKey(defaultPrefix, "deploy")
-	req := long("deploy")
-	for range 2 {
-		began := driver.Now()
-		if ans, err := wire.Ask(t.Context(), req); err != nil || !ans.Granted || ans.Since < began {
-			t.Errorf("Ask = %+v, %v; want a grant that counts from %v on", ans, err, began)
-		}
-		if pttl := r.do("pttl", key); len(pttl) != 5 || pttl < "30000" {
-			t.Errorf("the lock lives for %s ms; want about a minute", pttl)
-		}
-		r.do("pexpire", key, "20000")
-	}
+	release(t, take(t, fast, long("deploy")))
 }
 
 // TestEfficiencyRefused: options that make no sense in this mode.
@@ -159,8 +117,8 @@ func TestEfficiencyRights(t *testing.T) {
 	r := startServer(t)
 	rights := []string{"+set", "+eval", "+evalsha", "+get", "+pttl", "+pexpire", "+del"}
 	r.do(append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*"}, rights...)...)
-	p := openPlain(t, "redis://app:s3cret@"+r.Addr+"?mode=efficiency", longOptions())
-	g := takePlain(t, p, "deploy")
+	p := open(t, "redis://app:s3cret@"+r.Addr+"?mode=efficiency", longOptions())
+	g := take(t, p, long("deploy"))
 	renews(t, g)
 	release(t, g)
 	r.do("acl", "setuser", "app", "-set")
@@ -175,8 +133,8 @@ func TestEfficiencyBreakKeys(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
 	r.do("acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:{deploy}*", "&*", "+@all")
-	p := openPlain(t, "redis://app:s3cret@"+r.Addr+"?mode=efficiency", longOptions())
-	g := takePlain(t, p, "deploy")
+	p := open(t, "redis://app:s3cret@"+r.Addr+"?mode=efficiency", longOptions())
+	g := take(t, p, long("deploy"))
 	if err := p.Break(t.Context(), "deploy", g.ID(), nil, "enough"); err != nil {
 		t.Errorf("Break = %v; want nil", err)
 	}
@@ -186,8 +144,8 @@ func TestEfficiencyBreakKeys(t *testing.T) {
 func TestEfficiencyBreakHandsNothingOver(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	safe, fast := openLong(t, r), openPlain(t, r.url(), efficiently())
-	g := takePlain(t, fast, "deploy")
+	safe, fast := openLong(t, r), open(t, r.url(), efficiently())
+	g := take(t, fast, long("deploy"))
 	listening(t, safe.store, "deploy")
 	if err := fast.Break(t.Context(), "deploy", g.ID(), nil, "enough"); err != nil {
 		t.Fatalf("Break = %v; want nil", err)
@@ -214,11 +172,18 @@ func TestEfficiencyCluster(t *testing.T) {
 	defer own.Close()
 	for _, url := range []string{c.url(), c.masters[0].url()} {
 		locks := openClient(t, url, efficiently())
-		efficientlyWork(t, locks, own)
+		lease := acquire(t, locks, "deploy")
+		if _, err := own.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
+			t.Errorf("TryAcquire = %v; want ErrHeld", err)
+		}
+		if list, err := own.List(t.Context(), "dep"); err != nil || len(list) != 1 || list[0].Holders[0].Lease != lease.ID() {
+			t.Errorf("List = %v, %v; want the lease", list, err)
+		}
+		release(t, lease)
 	}
-	a, b := openPlain(t, c.url(), efficiently()), openPlain(t, c.url(), efficiently())
+	a, b := open(t, c.url(), efficiently()), open(t, c.url(), efficiently())
 	name := c.nameOn(0, "deploy")
-	g := takePlain(t, a, name)
+	g := take(t, a, long(name))
 	c.move(name, c.masters[0], c.masters[1], func() {
 		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 			t.Errorf("Renew while the slot moves = %v", err)
@@ -228,33 +193,10 @@ func TestEfficiencyCluster(t *testing.T) {
 		t.Errorf("TryAcquire where the slot has gone = %v; want ErrHeld", err)
 	}
 	release(t, g)
-	release(t, takePlain(t, b, name))
+	release(t, take(t, b, long(name)))
 	for _, m := range c.masters {
 		if keys := m.do("keys", "*"); keys != "" {
 			t.Errorf("%s has the keys %q; want none", m.Addr, keys)
 		}
-	}
-}
-
-// efficientlyWork checks that two clients take turns.
-func efficientlyWork(t *testing.T, a, b *pawl.Client) {
-	t.Helper()
-	first := acquire(t, a, "deploy")
-	if _, err := b.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
-		t.Errorf("TryAcquire = %v; want ErrHeld", err)
-	}
-	if list, err := b.List(t.Context(), "dep"); err != nil || len(list) != 1 || list[0].Holders[0].Lease != first.ID() {
-		t.Errorf("List = %v, %v; want the lease", list, err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- b.Do(ctx, "deploy", func(context.Context, *pawl.Lease) error { return nil }) }()
-	if err := first.Extend(t.Context(), time.Minute); err != nil {
-		t.Errorf("Extend = %v", err)
-	}
-	release(t, first)
-	if err := <-done; err != nil {
-		t.Errorf("Do = %v", err)
 	}
 }

@@ -66,11 +66,11 @@ func (s *store) foreignAmong(ctx context.Context, srv *epoch.Server, keys []stri
 		if pttl == noKey {
 			continue
 		}
-		value, err := replies[i][0].ToString()
-		member, noSet := replies[i][2].AsStrSlice()
-		has := content{value: value, text: err == nil, set: noSet == nil, ends: pttl >= 0}
-		if len(member) > 0 {
-			has.first = member[0]
+		has := content{ends: pttl >= 0}
+		has.value, has.noText = replies[i][0].ToString()
+		if members, _ := replies[i][2].AsStrSlice(); len(members) > 0 {
+			_, kind, _ := parseAttempt(members[0])
+			has.attempts = kind != ""
 		}
 		if wrong := s.wrong(key, has); wrong != "" {
 			f := driver.Finding{Check: "keys", Server: srv.Addr, Level: driver.Problem, Text: fmt.Sprintf("the key %q ", key) + wrong,
@@ -86,22 +86,16 @@ func (s *store) foreignAmong(ctx context.Context, srv *epoch.Server, keys []stri
 
 // content is the content of a key.
 type content struct {
-	value     string // the value of a string
-	text, set bool   // it is a string; it is a sorted set
-	first     string // the first member of a sorted set
-	ends      bool   // the key has a TTL
-}
-
-// ours reports whether the content is a queue, or a lock that several leases hold together.
-func (has content) ours() bool {
-	_, kind, _ := parseAttempt(has.first)
-	return has.set && kind != ""
+	value    string // the value of a string
+	noText   error  // why it is no string
+	attempts bool   // it is a queue, or a lock that several leases hold together
+	ends     bool   // the key has a TTL
 }
 
 // wrong describes what is wrong with a key. It returns "" for a key that blocks nothing.
 func (s *store) wrong(key string, has content) string {
 	if queueOf, isQueue := s.layout.NameBeside(key, queueSuffix); isQueue {
-		if has.ours() {
+		if has.attempts {
 			return ""
 		}
 		return fmt.Sprintf("is of another program: nobody can wait for the lock %q", queueOf)
@@ -109,7 +103,7 @@ func (s *store) wrong(key string, has content) string {
 	if name, isLock := s.layout.Name(key); isLock {
 		return s.wrongLock(name, has)
 	}
-	if _, number := strconv.ParseInt(has.value, 10, 64); strings.HasPrefix(key, s.prefix+"token:") && (!has.text || number != nil) {
+	if _, number := strconv.ParseInt(has.value, 10, 64); strings.HasPrefix(key, s.prefix+"token:") && (has.noText != nil || number != nil) {
 		return "is of another program: no lock can be granted whose tokens it should count"
 	}
 	return ""
@@ -117,7 +111,7 @@ func (s *store) wrong(key string, has content) string {
 
 // wrongLock is wrong for the key of a lock. With a Pattern any type of key may be another library's lock.
 func (s *store) wrongLock(name string, has content) string {
-	known := has.text || has.ours() || s.layout.Pattern != ""
+	known := has.noText == nil || has.attempts || s.layout.Pattern != ""
 	switch {
 	case !known:
 		return fmt.Sprintf("is of another type and of another program: the lock %q cannot be granted", name)

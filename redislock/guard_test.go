@@ -22,10 +22,7 @@ import (
 
 const testMaxTTL = 2 * time.Second
 
-func testOptions() *Options {
-	opts := optionsOf(testMaxTTL)
-	return opts
-}
+func testOptions() *Options { return optionsOf(testMaxTTL) }
 
 func request(name string) *driver.Request {
 	return &driver.Request{Name: name, Lease: rand.Text(), TTL: testMaxTTL, Holder: &driver.Holder{Who: "test"}}
@@ -57,9 +54,7 @@ func patient(opts *Options) *Options {
 // bless ends the quarantine of a server or a cluster.
 func bless(t testing.TB, url string, opts *Options) {
 	t.Helper()
-	if err := Bless(context.Background(), url, patient(opts)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Bless(context.Background(), url, patient(opts)))
 }
 
 // forgets are the ways in which a server forgets its leases while it goes on, or
@@ -108,9 +103,7 @@ func TestForgottenLease(t *testing.T) {
 			waiters.Wait()
 			close(got) // a waiter that failed has sent nothing
 			for at := range got {
-				if early := old.Since().Add(testMaxTTL - driver.Drift(testMaxTTL)).Sub(at); early > 0 {
-					t.Errorf("the name was granted %v before the deadline of the forgotten lease", early)
-				}
+				notEarly(t, old, testMaxTTL, at)
 			}
 			if _, err := old.Renew(t.Context(), testMaxTTL); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("Renew of the forgotten lease = %v; want ErrLost", err)
@@ -150,12 +143,10 @@ func TestUnguarded(t *testing.T) {
 			a, b := open(t, s.url(), opts), open(t, s.url(), opts)
 			old := take(t, a, long("deploy"))
 			forget(s)
-			if !eventually(patience, func() bool {
+			await(t, "the name is not granted", func() bool {
 				_, err := b.TryAcquire(t.Context(), long("deploy"))
 				return err == nil
-			}) {
-				t.Fatal("the name is not granted")
-			}
+			})
 			if driver.Now() >= old.Since().Add(long("").TTL-driver.Drift(long("").TTL)) {
 				t.Error("the first lease was over before the second began")
 			}
@@ -179,6 +170,30 @@ func TestUnguardedUser(t *testing.T) {
 
 var eventually = servers.Eventually
 
+// await waits until f returns true.
+func await(t testing.TB, late string, f func() bool) {
+	t.Helper()
+	if !eventually(patience, f) {
+		t.Fatal(late)
+	}
+}
+
+// notEarly checks that a name was not granted, at an instant, while a lease with a TTL was trusted that the server has
+// forgotten, or does not know.
+func notEarly(t testing.TB, old *participant.Lease, ttl time.Duration, at driver.Instant) {
+	t.Helper()
+	if early := old.Since().Add(ttl - driver.Drift(ttl)).Sub(at); early > 0 {
+		t.Errorf("the name was granted %v before the deadline of the forgotten lease", early)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestRenewalsGoOnInQuarantine restarts a server that keeps its data.
 func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	t.Parallel()
@@ -196,17 +211,13 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	}()
 	time.Sleep(50 * time.Millisecond)
 	s.restart()
-	if !eventually(patience, func() bool { _, err := g.Renew(t.Context(), ttl); return err == nil }) {
-		t.Fatal("a lease that the server still knows is not renewed")
-	}
+	await(t, "a lease that the server still knows is not renewed", func() bool { _, err := g.Renew(t.Context(), ttl); return err == nil })
 	if _, err := a.TryAcquire(t.Context(), lasting("new", ttl)); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("TryAcquire after the restart = %v; want ErrUnavailable", err)
 	}
 	// A lock that is released now may have been released before, and granted to a
 	// client that the server no longer knows: it must not be handed on yet.
-	if !eventually(patience, func() bool { open, _, _ := a.server.Subscription("").State(); return open && queueLen(s, "other") == 1 }) {
-		t.Fatal("the waiter does not come back")
-	}
+	await(t, "the waiter does not come back", func() bool { return listens(a) && queueLen(s, "other") == 1 })
 	if err := other.Release(t.Context()); err != nil {
 		t.Errorf("Release after the restart = %v; want nil", err)
 	}
@@ -253,9 +264,7 @@ func TestNoNeedlessWait(t *testing.T) {
 			up := func() bool {
 				return !strings.Contains("0 1 2 3", epoch.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
 			}
-			if !eventually(patience, up) {
-				t.Fatal("the server does not get older")
-			}
+			await(t, "the server does not get older", up)
 			if c.wait {
 				closed(t, r)
 				return

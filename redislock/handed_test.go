@@ -77,15 +77,13 @@ func listening(t testing.TB, s *store, name string) session {
 	req := long(name)
 	req.Queue = true
 	var ans driver.Answer
-	if !eventually(patience, func() bool {
+	await(t, "the client does not come to listen", func() bool {
 		var err error
 		if ans, err = s.Ask(t.Context(), req); err != nil || ans.Granted {
 			t.Fatalf("Ask = %v, %v; want a place in the queue", ans, err)
 		}
 		return ans.Session != nil
-	}) {
-		t.Fatal("the client does not come to listen")
-	}
+	})
 	return ans.Session.(session)
 }
 
@@ -138,9 +136,7 @@ func TestHandedOver(t *testing.T) {
 	}
 	alone(asWire(s)).Do(t.Context(), alone(asWire(s)).Client.B().Arbitrary("QUIT").Build())
 	next(t, events, driver.Missed)
-	if !eventually(patience, func() bool { now, _ := s.server.Session("deploy"); return now != here.at && now != conn.Session{} }) {
-		t.Fatal("the client does not connect again")
-	}
+	await(t, "the client does not connect again", func() bool { now, _ := s.server.Session("deploy"); return now != here.at && now != conn.Session{} })
 	if again := listening(t, s, "deploy"); again == here {
 		t.Error("a look over a new connection is answered by the old one")
 	}

@@ -37,9 +37,7 @@ func TestHangingDial(t *testing.T) {
 		}
 		cancel()
 		link.Set(drivertest.Healthy)
-		if !eventually(patience, func() bool { return g.Release(t.Context()) == nil }) {
-			t.Error("the lease is not released when the server is there again")
-		}
+		await(t, "the lease is not released when the server is there again", func() bool { return g.Release(t.Context()) == nil })
 		a.Close()
 	}
 }
@@ -76,9 +74,7 @@ func TestManyRequestsToASilentServer(t *testing.T) {
 		}
 	}
 	link.Set(drivertest.Healthy)
-	if !eventually(patience, func() bool { return g.Release(t.Context()) == nil }) {
-		t.Error("the lease is not released when the server is there again")
-	}
+	await(t, "the lease is not released when the server is there again", func() bool { return g.Release(t.Context()) == nil })
 }
 
 // TestCostOfAPair: an acquisition and its release have no goroutines, timers and

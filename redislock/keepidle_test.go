@@ -23,12 +23,10 @@ func TestKeepIdle(t *testing.T) {
 	keepIdle(t, c, other, "deploy")
 	keptIdle(t, c, "unheard")
 	r.do("client", "kill", "type", "pubsub")
-	if !eventually(patience, func() bool {
+	await(t, "a lease is kept although nobody can ask for it", func() bool {
 		info, err := other.Inspect(t.Context(), "unheard")
 		return err == nil && len(info.Holders) == 0
-	}) {
-		t.Error("a lease is kept although nobody can ask for it")
-	}
+	})
 }
 
 func clusterKeepIdle(t *testing.T, c *testCluster) {
@@ -43,7 +41,7 @@ func clusterKeepIdle(t *testing.T, c *testCluster) {
 func keptIdle(t *testing.T, c *pawl.Client, name string) (last pawl.Token) {
 	t.Helper()
 	id := ""
-	if !eventually(patience, func() bool {
+	await(t, "nothing is kept", func() bool {
 		l := acquire(t, c, name, pawl.KeepIdle(time.Hour))
 		same := l.ID() == id
 		if l.Token() <= last || same && l.Token() != last+1 {
@@ -52,16 +50,14 @@ func keptIdle(t *testing.T, c *pawl.Client, name string) (last pawl.Token) {
 		id, last = l.ID(), l.Token()
 		release(t, l)
 		return same
-	}) {
-		t.Fatal("nothing is kept")
-	}
+	})
 	return last
 }
 
 // keepIdle has another client want what c keeps.
 func keepIdle(t *testing.T, c, other *pawl.Client, name string) {
 	t.Helper()
-	if !eventually(patience, func() bool {
+	await(t, "Acquire of another client does not get what nobody uses", func() bool {
 		last := keptIdle(t, c, name)
 		if info, err := other.Inspect(t.Context(), name); err != nil || len(info.Holders) == 1 && !info.Holders[0].Keeps {
 			t.Errorf("Inspect = %+v, %v; want a holder that keeps the name", info, err)
@@ -74,7 +70,5 @@ func keepIdle(t *testing.T, c, other *pawl.Client, name string) {
 		took := time.Since(began)
 		release(t, l)
 		return took < lookEvery/2 // else a look has found it, and no message
-	}) {
-		t.Error("Acquire of another client does not get what nobody uses")
-	}
+	})
 }

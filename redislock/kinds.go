@@ -83,27 +83,11 @@ func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held)
 	return holders
 }
 
-// parseSharers is readSharers for the reply of a script, in which members and scores
-// alternate. The script has already removed leases that have ended.
-func parseSharers(reply rueidis.RedisMessage) []driver.Held {
-	flat, err := reply.AsStrSlice()
-	if err != nil {
-		return nil
-	}
-	var members []rueidis.ZScore
-	for pair := range slices.Chunk(flat, 2) {
-		if len(pair) == 2 {
-			score, _ := strconv.ParseFloat(pair[1], 64)
-			members = append(members, rueidis.ZScore{Member: pair[0], Score: score})
-		}
-	}
-	return readSharers(members, time.Time{})
-}
-
 // holders reads the holders from the reply of a script. If value is empty, several leases hold the lock: sharers.
 func holders(value string, pttl int64, sharers rueidis.RedisMessage) []driver.Held {
 	if value != "" {
 		return []driver.Held{parseHeld(value, pttl, time.Now())}
 	}
-	return parseSharers(sharers)
+	members, _ := sharers.AsZScores()
+	return readSharers(members, time.Time{}) // the script has already removed leases that have ended
 }

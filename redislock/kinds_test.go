@@ -35,7 +35,7 @@ func refusedBy(t *testing.T, d tries, req *driver.Request, holders int) {
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	a, b, p := openLong(t, r), openLong(t, r), openPlain(t, r.url(), efficiently())
+	a, b, p := openLong(t, r), openLong(t, r), open(t, r.url(), efficiently())
 	key := lockKey(defaultPrefix, "deploy")
 	first, second := take(t, a, reading(long("deploy"))), take(t, b, reading(long("deploy")))
 	if out := r.do("set", key, "8f14e45f", "nx", "px", "3000"); out != "" {
@@ -59,7 +59,7 @@ func TestTogether(t *testing.T) {
 	if n := r.do("exists", key); n != "0" {
 		t.Error("the key is there although nobody holds the lock")
 	}
-	g := takePlain(t, p, "deploy")
+	g := take(t, p, long("deploy"))
 	refusedBy(t, a, reading(long("deploy")), 1)
 	release(t, g)
 	release(t, take(t, a, slot(long("deploy"), 2)))
@@ -77,9 +77,7 @@ func TestKeyEndsWithTheLast(t *testing.T) {
 	take(t, s, brief)
 	began := driver.Now()
 	release(t, g)
-	if !eventually(patience, func() bool { return r.do("exists", key) == "0" }) {
-		t.Fatal("the key is there long after the last lease has ended")
-	}
+	await(t, "the key is there long after the last lease has ended", func() bool { return r.do("exists", key) == "0" })
 	if d := driver.Now().Sub(began); d > 20*time.Second {
 		t.Errorf("the key was there for %v", d)
 	}
@@ -87,12 +85,8 @@ func TestKeyEndsWithTheLast(t *testing.T) {
 	g = take(t, s, reading(long("deploy")))
 	brief = reading(lasting("deploy", 2*time.Second))
 	take(t, s, brief)
-	if err := openPlain(t, r.url(), efficiently()).Break(t.Context(), "deploy", g.ID(), nil, "test"); err != nil {
-		t.Fatal(err)
-	}
-	if !eventually(patience, func() bool { return r.do("exists", key) == "0" }) {
-		t.Fatal("the key is there long after the last lease has ended")
-	}
+	must(t, open(t, r.url(), efficiently()).Break(t.Context(), "deploy", g.ID(), nil, "test"))
+	await(t, "the key is there long after the last lease has ended", func() bool { return r.do("exists", key) == "0" })
 	// And no shorter: the longer of two that are there goes on.
 	brief = reading(lasting("deploy", time.Second))
 	g = take(t, s, reading(long("deploy")))
@@ -135,9 +129,7 @@ func TestLostReplyOfAReader(t *testing.T) {
 	}
 	link.Set(drivertest.Healthy)
 	release(t, other)
-	if !eventually(patience, func() bool { _, err := a.TryAcquire(t.Context(), long("deploy")); return err == nil }) {
-		t.Error("what was given up holds the name")
-	}
+	await(t, "what was given up holds the name", func() bool { _, err := a.TryAcquire(t.Context(), long("deploy")); return err == nil })
 }
 
 // TestForgottenReaders: the server forgets three readers. No writer gets in before they
@@ -207,13 +199,11 @@ func TestReadersWithoutMemory(t *testing.T) {
 	release(t, g)
 	release(t, w.granted(patience))
 	var shared *participant.Lease
-	if !eventually(patience, func() bool {
+	await(t, "Downgrade does not succeed", func() bool {
 		got, err := lower.Downgrade(t.Context(), reading(long("other")))
 		shared = got
 		return err == nil
-	}) {
-		t.Fatal("Downgrade does not succeed")
-	}
+	})
 	release(t, shared)
 	release(t, reader.granted(patience))
 }

@@ -34,7 +34,7 @@ func TestLateLook(t *testing.T) {
 		req := long(name)
 		queue := *req
 		queue.Queue = true
-		if !eventually(patience, func() bool {
+		await(t, "no look is sent that cannot be answered", func() bool {
 			// So the scripts are there, and the look is sent.
 			if g, err := a.TryAcquire(t.Context(), long("other")); err != nil || g.Release(t.Context()) != nil {
 				return false
@@ -45,12 +45,8 @@ func TestLateLook(t *testing.T) {
 			defer cancel()
 			_, err := a.store.Ask(ctx, &queue)
 			return err != nil && driver.FailureOf(err).Maybe
-		}) {
-			t.Fatal("no look is sent that cannot be answered")
-		}
-		if !eventually(patience, func() bool { ans, _ := a.store.Ask(t.Context(), &queue); return ans.Granted }) {
-			t.Fatal("the lock is not granted")
-		}
+		})
+		await(t, "the lock is not granted", func() bool { ans, _ := a.store.Ask(t.Context(), &queue); return ans.Granted })
 		if err := end(req); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -51,9 +51,7 @@ func notBefore(t testing.TB, s *party, other *participant.Lease, ttl time.Durati
 	}) {
 		t.Fatalf("Acquire = %v; want a grant in the end", err)
 	}
-	if early := other.Since().Add(ttl - driver.Drift(ttl)).Sub(driver.Now()); early > 0 {
-		t.Fatalf("the name was granted %v before the deadline of the other lease", early)
-	}
+	notEarly(t, other, ttl, driver.Now())
 	return g
 }
 
@@ -74,11 +72,9 @@ func TestOtherServer(t *testing.T) {
 		t.Helper()
 		// A client that is away while the address leads elsewhere and back cannot know:
 		// docs/guarantees/redis.md has that as an assumption.
-		if !eventually(patience, func() bool {
+		await(t, "not every client has come to the server", func() bool {
 			return strings.Count(from.do("client", "list", "type", "pubsub"), "id=") == 3
-		}) {
-			t.Fatal("not every client has come to the server")
-		}
+		})
 		link.Redirect(to.Addr)
 	}
 	req := lasting("deploy", ttl)
@@ -143,13 +139,9 @@ func TestLateArrival(t *testing.T) {
 			link.Set(drivertest.BlackHole)
 			time.Sleep(3 * time.Second) // longer than it may take to notice the silence
 			r.restart()
-			if err := ready(r, early); err != nil {
-				t.Fatal(err)
-			}
+			must(t, ready(r, early))
 			link.Set(drivertest.Healthy)
-			if !eventually(patience, func() bool { _, err := late.Inspect(t.Context(), "deploy"); return err == nil }) {
-				t.Fatal("the other participant does not come back")
-			}
+			await(t, "the other participant does not come back", func() bool { _, err := late.Inspect(t.Context(), "deploy"); return err == nil })
 			var err error
 			if !eventually(patience, func() bool {
 				_, err = late.TryAcquire(t.Context(), request("deploy"))
@@ -199,13 +191,11 @@ func TestReplicaInName(t *testing.T) {
 		release(t, take(t, a, long("deploy")))
 		return r.do("get", a.server.EpochKey(""))
 	}
-	if !eventually(patience, func() bool {
+	await(t, "each grant has a look of its own", func() bool {
 		before := record()
 		// At once, as LOOK is short. And the client joins the epoch once more when it has a subscription.
 		return before == record() && r.do("pubsub", "channels") != ""
-	}) {
-		t.Fatal("each grant has a look of its own")
-	}
+	})
 	r.do("replicaof", "127.0.0.1", "1")
 	r.do("replicaof", "no", "one")
 	var err error
@@ -257,9 +247,7 @@ func TestReplicaHasNoLook(t *testing.T) {
 	a := openLong(t, r)
 	take(t, a, long("deploy"))
 	key := a.server.EpochKey("")
-	if !eventually(patience, func() bool { return other.do("exists", lockKey(defaultPrefix, "deploy")) == "1" }) {
-		t.Fatal("the replica has no lease")
-	}
+	await(t, "the replica has no lease", func() bool { return other.do("exists", lockKey(defaultPrefix, "deploy")) == "1" })
 	unseen := " " + strings.Repeat("0", 16)
 	// The client may have joined the epoch once more after the grant, as its subscription came; that forgets the look.
 	if !eventually(patience, func() bool {

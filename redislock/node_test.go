@@ -53,9 +53,7 @@ func TestNodeRedlock(t *testing.T) {
 		t.Fatal("PAWL_NODE_MODULES is not set: use make interop")
 	}
 	script := filepath.Join(t.TempDir(), "lock.js")
-	if err := os.WriteFile(script, []byte(node), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(script, []byte(node), 0o600))
 	for version, refused := range map[string]string{"4": "LockError", "5": "ExecutionError"} {
 		t.Run(version, func(t *testing.T) {
 			r := blessedServer(t)
@@ -102,9 +100,7 @@ func startNode(t *testing.T, r *redis, modules, script, version string) func(wha
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() { in.Close(); io.Copy(io.Discard, out); cmd.Wait() })
 	lines := bufio.NewScanner(out)
 	return func(what, want string) {

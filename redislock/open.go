@@ -226,7 +226,7 @@ func (s *store) blessNew(ctx context.Context) error {
 	if err != nil || is.Run == "" || is.TTL != 0 {
 		return err
 	}
-	if err := s.server.Bless(ctx); err != nil {
+	if err := s.server.Change(ctx, epoch.Trust); err != nil {
 		return err
 	}
 	s.events.Drop(func(e driver.Event) bool { return e.News.Closed > 0 })

@@ -12,25 +12,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestPatternAfterLossOfData: clients with other keys are refused after a loss of data, too, by a
-// record that any client at work has made anew.
-func TestPatternAfterLossOfData(t *testing.T) {
-	t.Parallel()
-	r := patternedServer(t)
-	a := open(t, r.url(), patterned())
-	release(t, take(t, a, long("deploy")))
-	r.do("flushall")
-	if _, err := a.TryAcquire(t.Context(), long("deploy")); !errors.As(err, new(*driver.ClosedError)) {
-		t.Fatalf("TryAcquire after a loss of data = %v; want ClosedError", err)
-	}
-	for _, pattern := range []string{"", "other:*"} {
-		opts := longOptions()
-		opts.Pattern = pattern
-		_, err := NewStore(t.Context(), r.url(), opts)
-		disagrees(t, "a client with the pattern "+pattern, err, "lock:*")
-	}
-}
-
 // TestPatternOfTheFirstAfterLossOfData: a client with other keys that comes first makes the
 // record, but those that had leases before have it while nothing is granted yet.
 func TestPatternOfTheFirstAfterLossOfData(t *testing.T) {
@@ -73,15 +54,11 @@ func TestPatternOfOthersWhileAtWork(t *testing.T) {
 		_, err := a.Acquire(t.Context(), long("deploy"))
 		waited <- err
 	}()
-	if !eventually(patience, func() bool { return r.do("zcard", "pawl:{lock:deploy}:queue") == "1" }) {
-		t.Fatal("Acquire does not join the queue")
-	}
-	if !eventually(patience, func() bool {
+	await(t, "Acquire does not join the queue", func() bool { return r.do("zcard", "pawl:{lock:deploy}:queue") == "1" })
+	await(t, "Bless finds the record each time", func() bool {
 		r.do("del", "pawl:epoch", "pawl:pattern")
 		return Bless(t.Context(), r.url(), longOptions()) == nil // the waiter may look in between, and write the record
-	}) {
-		t.Fatal("Bless finds the record each time")
-	}
+	})
 	take(t, open(t, r.url(), longOptions()), long("deploy"))
 	_, err := g.Renew(t.Context(), long("deploy").TTL)
 	disagrees(t, "Renew", err, "clients without a Pattern")
@@ -111,26 +88,6 @@ func TestPatternWithEfficiency(t *testing.T) {
 	defer d.Close()
 	_, err = NewStore(t.Context(), r.url(), efficient("other:*"))
 	disagrees(t, "another pattern", err, "lock:*")
-}
-
-// TestPatternBesideOtherTypes: a key of another type, such as Redisson's locks are, is shown as a
-// lock, and keeps nobody from seeing the others.
-func TestPatternBesideOtherTypes(t *testing.T) {
-	t.Parallel()
-	r := patternedServer(t)
-	s := open(t, r.url(), patterned())
-	r.do("hset", "lock:hash", "uuid:1", "1")
-	r.do("rpush", "lock:list", "x")
-	take(t, s, long("ours"))
-	infos, err := s.List(t.Context(), "")
-	if err != nil || len(infos) != 3 {
-		t.Fatalf("List = %v, %v; want three names", infos, err)
-	}
-	for _, info := range infos {
-		if len(info.Holders) != 1 || strings.Contains(info.Holders[0].Who, "another library") == (info.Name == "ours") {
-			t.Errorf("%s is held by %+v", info.Name, info.Holders)
-		}
-	}
 }
 
 // TestClusterPatternOfASlot: a client that found no record when it began meets one in the slot

@@ -20,7 +20,7 @@ func TestOtherType(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	s := openLong(t, r)
-	eventually(patience, func() bool { open, _, _ := s.server.Subscription("").State(); return open })
+	eventually(patience, func() bool { return listens(s) })
 	lock := func(name string) string { return lockKey(defaultPrefix, name) }
 	r.do("rpush", lock("a list"), "x")
 	r.do("zadd", lock("a set"), "1", "x", "2", "y")

@@ -86,9 +86,7 @@ func TestWaitReplicas(t *testing.T) {
 	release(t, next)
 	refused(t, two, "1 of 2")
 	replicas[0].cont()
-	if !eventually(patience, func() bool { _, err := held.Renew(t.Context(), time.Minute); return err == nil }) {
-		t.Error("the lease is not renewed when the replicas are there again")
-	}
+	await(t, "the lease is not renewed when the replicas are there again", func() bool { _, err := held.Renew(t.Context(), time.Minute); return err == nil })
 	release(t, held)
 }
 
@@ -156,9 +154,7 @@ func TestSentinelPassword(t *testing.T) {
 	sentinel := startSentinel(t, 0, host, port, "sentinel auth-pass mymaster s3cret", "requirepass w4tch",
 		"user guard on >w4tcher allchannels allkeys +@all")
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("w4tch\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("w4tch\n"), 0o600))
 	at := "redis://:s3cret@" + sentinel + "?master_set=mymaster"
 	works(t, at+"&sentinel_password=w4tch")
 	works(t, at+"&sentinel_username=guard&sentinel_password=w4tcher")

@@ -26,9 +26,7 @@ func TestSilentServer(t *testing.T) {
 			link := drivertest.NewLink(t, r.Addr)
 			s, events := wired(t, "redis://"+link.Addr(), longOptions())
 			open := func() bool { now, _ := s.server.Session("deploy"); return now != conn.Session{} }
-			if !eventually(patience, open) {
-				t.Fatal("the subscription does not open")
-			}
+			await(t, "the subscription does not open", open)
 			away(r, link)
 			if news := next(t, events, driver.Told).News; news.Silent < time.Second || news.Server == "" {
 				t.Errorf("told %+v; want that the server has been silent for a second", news)

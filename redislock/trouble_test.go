@@ -57,18 +57,14 @@ func breakDisk(t *testing.T, r *redis, admin func(string) string) {
 	os.RemoveAll(r.Dir)
 	admin("config set save 3600 1000000")
 	admin("bgsave")
-	if !eventually(patience, func() bool { return strings.Contains(admin("info persistence"), "rdb_last_bgsave_status:err") }) {
-		t.Fatal("the server can save without its directory")
-	}
+	await(t, "the server can save without its directory", func() bool { return strings.Contains(admin("info persistence"), "rdb_last_bgsave_status:err") })
 }
 
 // slowScript runs a slow script of another program.
 func slowScript(t *testing.T, r *redis, admin func(string) string) {
 	admin("config set busy-reply-threshold 10")
 	go r.do("eval", "while true do end", "0")
-	if !eventually(patience, func() bool { return strings.HasPrefix(admin("get x"), "BUSY") }) {
-		t.Fatal("the script does not run")
-	}
+	await(t, "the script does not run", func() bool { return strings.HasPrefix(admin("get x"), "BUSY") })
 }
 
 // tooMany ends all connections while no new ones are let in.
@@ -182,12 +178,10 @@ func TestLoading(t *testing.T) {
 	waiting := acquiring(t, r, openClient(t, r.url(), testOptions()), 1)
 	restarted := make(chan bool)
 	go func() { r.restart(); close(restarted) }()
-	if !eventually(patience, func() bool {
+	await(t, "TryAcquire never says that the server is loading", func() bool {
 		_, err := c.TryAcquire(t.Context(), "other")
 		return errors.Is(err, pawl.ErrUnavailable) && strings.Contains(err.Error(), "is reading its data from disk")
-	}) {
-		t.Error("TryAcquire never says that the server is loading")
-	}
+	})
 	if _, err := NewStore(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "is reading its data from disk") {
 		t.Errorf("Open = %v; want that the server is loading", err)
 	}

@@ -280,7 +280,7 @@ func TestLateProposal(t *testing.T) {
 // listensAt waits until the client of a node can hear its messages.
 func listensAt(t *testing.T, n *redisNode) {
 	t.Helper()
-	if !eventually(patience, func() bool { open, _, _ := n.server.Subscription().State(); return open }) {
+	if !eventually(patience, func() bool { return n.server.Subscription().Silence() == 0 }) {
 		t.Fatal("the client does not begin to listen")
 	}
 }

@@ -232,12 +232,12 @@ func (n *redisNode) Status(ctx context.Context) (nodewire.Status, error) {
 // every other second.
 func (n *redisNode) hears(ctx context.Context) error {
 	for {
-		open, news, refused := n.server.Subscription().State()
-		if open || refused != nil {
+		now, refused := n.server.Subscription().Session()
+		if now != (conn.Session{}) || refused != nil {
 			return refused
 		}
 		select {
-		case <-news:
+		case <-n.server.Subscription().Ready():
 		case <-ctx.Done():
 			return ctx.Err()
 		}

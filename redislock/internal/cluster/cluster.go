@@ -6,8 +6,8 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"maps"
@@ -191,13 +191,23 @@ func (c *Cluster) Servers(ctx context.Context) ([]*epoch.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	servers, errs := make([]*epoch.Server, len(nodes)), make([]error, len(nodes))
+	servers := make([]*epoch.Server, len(nodes))
+	err = each(nodes, func(i int, n *node) (err error) {
+		servers[i], err = c.connect(ctx, n)
+		return err
+	})
+	return servers, err
+}
+
+// each calls f with all items at the same time, and returns the first error.
+func each[T any](items []T, f func(int, T) error) error {
+	errs := make([]error, len(items))
 	var all sync.WaitGroup
-	for i, n := range nodes {
-		all.Go(func() { servers[i], errs[i] = c.connect(ctx, n) })
+	for i, item := range items {
+		all.Go(func() { errs[i] = f(i, item) })
 	}
 	all.Wait()
-	return servers, errors.Join(errs...)
+	return cmp.Or(errs...)
 }
 
 // EpochKey returns the key of the record of the epoch, for the key of a lock.

@@ -5,7 +5,6 @@ package cluster
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -166,14 +165,12 @@ func (c *Cluster) seedOthers(ctx context.Context, s *epoch.Server) {
 	if err != nil {
 		return
 	}
-	var others sync.WaitGroup
-	for _, other := range servers {
-		if other == s {
-			continue
+	_ = each(servers, func(_ int, other *epoch.Server) error {
+		if other != s {
+			c.seedOne(ctx, other)
 		}
-		others.Go(func() { c.seedOne(ctx, other) })
-	}
-	others.Wait()
+		return nil
+	})
 }
 
 // slotsOf returns the slots of a node, in ascending order from the slot from on. After the
@@ -190,15 +187,12 @@ func (c *Cluster) slotsOf(s *epoch.Server, from int) (slots []int) {
 	return slots
 }
 
-// Bless ends the quarantine. If this participant's MaxTTL is set explicitly, it becomes the store's.
-func (c *Cluster) Bless(ctx context.Context) error { return c.change(ctx, epoch.Trust) }
-
-// Set makes this participant's MaxTTL the store's. A longer MaxTTL takes effect at once. So does a shorter
-// one, but a quarantine still lasts until leases with the longer one have ended. A slot that Set does not
-// reach learns the new MaxTTL later, from clients that have got leases in other slots.
-func (c *Cluster) Set(ctx context.Context) error { return c.change(ctx, epoch.Setting) }
-
-func (c *Cluster) change(ctx context.Context, mode string) error {
+// Change changes the records of all slots: with the mode epoch.Trust it ends the quarantine, and, if this participant's
+// MaxTTL is set explicitly, makes it the store's. With epoch.Setting it makes this participant's MaxTTL the store's. A
+// longer MaxTTL takes effect at once. So does a shorter one, but a quarantine still lasts until leases with the longer one
+// have ended. A slot that Change does not reach learns the new MaxTTL later, from clients that have got leases in other
+// slots.
+func (c *Cluster) Change(ctx context.Context, mode string) error {
 	if c.one != nil {
 		return c.one.Change(ctx, mode)
 	}
@@ -206,18 +200,7 @@ func (c *Cluster) change(ctx context.Context, mode string) error {
 	if err != nil {
 		return conn.NotBound(ctx, err).Err
 	}
-	errs := make([]error, len(servers))
-	var all sync.WaitGroup
-	for i, s := range servers {
-		all.Go(func() { errs[i] = c.changeAll(ctx, s, mode) })
-	}
-	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return each(servers, func(_ int, s *epoch.Server) error { return c.changeAll(ctx, s, mode) })
 }
 
 func (c *Cluster) changeAll(ctx context.Context, s *epoch.Server, mode string) error {

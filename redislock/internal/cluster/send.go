@@ -4,29 +4,19 @@ package cluster
 
 import (
 	"context"
-	"sync"
 
 	"github.com/redis/rueidis"
-
-	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // Read sends the commands that cmds makes for each key to the node that has the key, and returns the replies
 // in the order of keys. The commands must only read.
 func (c *Cluster) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
-	replies, errs := make([][]rueidis.RedisResult, len(keys)), make([]error, len(keys))
-	var all sync.WaitGroup
-	for i, key := range keys {
-		all.Go(func() { replies[i], errs[i] = c.read(ctx, key, cmds) })
-	}
-	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return replies, nil
+	replies := make([][]rueidis.RedisResult, len(keys))
+	err := each(keys, func(i int, key string) (err error) {
+		replies[i], err = c.read(ctx, key, cmds)
+		return err
+	})
+	return replies, err
 }
 
 func (c *Cluster) read(ctx context.Context, key string, cmds func(rueidis.Builder, string) []rueidis.Completed) ([]rueidis.RedisResult, error) {
@@ -68,14 +58,11 @@ func (t *trip) send(ctx context.Context, cmd func(rueidis.Builder) rueidis.Compl
 	}
 }
 
-// Send sends a command about a key, without the scripts of Config. It returns the answer, which may be nil,
-// and an instant before the command was sent.
-func (c *Cluster) Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *driver.Failure) {
+// Send sends a command about a key, without the scripts of Config.
+func (c *Cluster) Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
 	if c.one != nil {
 		return c.one.Send(ctx, key, cmd)
 	}
-	since := driver.Now()
 	t := c.trip(key)
-	r := t.send(ctx, cmd)
-	return r, since, epoch.Answered(ctx, r)
+	return t.send(ctx, cmd)
 }

@@ -4,8 +4,7 @@ package cluster
 
 import (
 	"context"
-	"sync"
-	"time"
+	"slices"
 
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
@@ -23,41 +22,37 @@ func (c *Cluster) State(ctx context.Context) (epoch.State, error) {
 	if err != nil {
 		return epoch.State{}, conn.NotBound(ctx, err).Err
 	}
-	var all epoch.State
-	var failed error
-	var mu sync.Mutex
-	var work sync.WaitGroup
-	unused := make([]time.Duration, len(servers)) // of each master, the longest quarantine of a slot without a record
-	used := make([]bool, len(servers))            // of each master, whether a slot has a record
-	for n, s := range servers {
-		slots := c.slotsOf(s, 0)
-		for i := range min(samples, len(slots)) {
-			key := c.epochKey(slots[i*len(slots)/samples%len(slots)])
-			work.Go(func() {
-				is, err := s.State(ctx, []string{key, noKey(key)}, false)
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					failed = err
-					return
-				}
-				all.Run = is.Run
-				if is.TTL == 0 {
-					unused[n] = max(unused[n], is.Closed)
-					return
-				}
-				used[n], all.Closed = true, max(all.Closed, is.Closed)
-				if all.Term.Before(is.Term) {
-					all.Term = is.Term
-				}
-			})
+	of := make([]epoch.State, len(servers))
+	err = each(servers, func(i int, s *epoch.Server) (err error) {
+		of[i], err = c.stateOf(ctx, s)
+		return err
+	})
+	return longest(of), err
+}
+
+// stateOf is State for one master.
+func (c *Cluster) stateOf(ctx context.Context, s *epoch.Server) (epoch.State, error) {
+	slots := c.slotsOf(s, 0)
+	of := make([]epoch.State, min(samples, len(slots)))
+	err := each(of, func(i int, _ epoch.State) (err error) {
+		key := c.epochKey(slots[i*len(slots)/samples%len(slots)])
+		of[i], err = s.State(ctx, []string{key, noKey(key)}, false)
+		return err
+	})
+	recorded := slices.DeleteFunc(slices.Clone(of), func(is epoch.State) bool { return is.TTL == 0 })
+	if len(recorded) > 0 {
+		of = recorded
+	}
+	return longest(of), err
+}
+
+// longest returns the longest quarantine of some states, and the Term that counts.
+func longest(of []epoch.State) (all epoch.State) {
+	for _, is := range of {
+		all.Run, all.Closed = is.Run, max(all.Closed, is.Closed)
+		if all.Term.Before(is.Term) {
+			all.Term = is.Term
 		}
 	}
-	work.Wait()
-	for n := range servers {
-		if !used[n] {
-			all.Closed = max(all.Closed, unused[n])
-		}
-	}
-	return all, failed
+	return all
 }

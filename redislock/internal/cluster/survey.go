@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -81,72 +80,66 @@ func (c *Cluster) suspect(s *epoch.Server) {
 	}
 }
 
-// ask asks all known nodes other than suspect at the same time, and takes the first answer.
-// If there is none within a second, it calls askFirst.
+// ask asks all known nodes other than suspect. If there is no answer within a second, it asks the nodes of the
+// configuration, each on a new connection.
 func (c *Cluster) ask(suspect *epoch.Server) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.conf.Timeout+time.Second)
 	defer cancel()
+	soon, end := context.WithTimeout(ctx, time.Second)
+	defer end()
+	var known, first []func() answer
 	c.mu.Lock()
-	var known []*epoch.Server
 	for _, n := range c.servers {
 		if s := n.now(); s != nil && s != suspect {
-			known = append(known, s)
+			known = append(known, func() answer { return slotsOf(ctx, s.Addr, s.Client) })
 		}
 	}
 	c.mu.Unlock()
-	rand.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
-	answers := make(chan answer, len(known)+1)
-	for _, s := range known {
-		go func() { answers <- slotsOf(ctx, s.Addr, s.Client) }()
-	}
-	late := time.NewTimer(time.Second)
-	defer late.Stop()
-	for waiting := len(known); waiting > 0; {
-		select {
-		case a := <-answers:
-			if a.err == nil {
-				return c.take(a)
-			}
-			waiting--
-		case <-late.C:
-			waiting = 0
-		case <-ctx.Done():
-			return ctx.Err()
+	a := firstOf(soon, known)
+	if a.owners == nil {
+		for _, addr := range c.nodes.First() {
+			first = append(first, func() answer { return c.askAnew(ctx, addr) })
 		}
+		a = firstOf(ctx, first)
 	}
-	return c.askFirst(ctx)
+	if a.owners == nil {
+		return a.err
+	}
+	c.take(a)
+	return nil
 }
 
-// askFirst asks the nodes of the configuration, each on a new connection.
-func (c *Cluster) askFirst(ctx context.Context) error {
-	first := c.nodes.First()
-	answers := make(chan answer, len(first))
-	for _, addr := range first {
-		go func() {
-			client, err := c.nodes.Dial(ctx, addr)
-			if client == nil {
-				answers <- answer{err: err}
-				return
-			}
-			answers <- slotsOf(ctx, addr, client)
-			if c.conf.Owned {
-				client.Close()
-			}
-		}()
+// askAnew asks a node on a new connection.
+func (c *Cluster) askAnew(ctx context.Context, addr string) answer {
+	client, err := c.nodes.Dial(ctx, addr)
+	if client == nil {
+		return answer{err: err}
+	}
+	if c.conf.Owned {
+		defer client.Close()
+	}
+	return slotsOf(ctx, addr, client)
+}
+
+// firstOf calls the functions at the same time and returns the first answer that is no error.
+func firstOf(ctx context.Context, asks []func() answer) answer {
+	answers := make(chan answer, len(asks))
+	for _, ask := range asks {
+		go func() { answers <- ask() }()
 	}
 	var errs []error
-	for range first {
+	for range asks {
 		select {
 		case a := <-answers:
 			if a.err == nil {
-				return c.take(a)
+				return a
 			}
 			errs = append(errs, a.err)
 		case <-ctx.Done():
-			return ctx.Err()
+			return answer{err: ctx.Err()}
 		}
 	}
-	return errors.Join(errs...)
+	return answer{err: errors.Join(errs...)}
 }
 
 // answer is what one node says about the owners of the slots.
@@ -198,7 +191,7 @@ func announced(addr, asked string) string {
 
 // take replaces the known owners of the slots by those in a. It closes Servers that have had
 // no slot and no request for a minute.
-func (c *Cluster) take(a answer) error {
+func (c *Cluster) take(a answer) {
 	const unused = time.Minute
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,5 +213,4 @@ func (c *Cluster) take(a answer) error {
 			}
 		}
 	}
-	return nil
 }

@@ -5,7 +5,9 @@
 package conn
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 
@@ -144,15 +146,31 @@ func (c *Conn) Close() {
 	c.Client.Close()
 }
 
-// heardConn is a connection that records in a Contact when it gets data, and when it ends.
+// heardConn is a connection that records in a Contact when it gets data, and when it ends. If the server has too many
+// clients and refuses the connection, Read returns errTooMany: rueidis sends several commands at once, and would
+// otherwise only report that they got no answer.
 type heardConn struct {
 	net.Conn
-	c *Contact
-	n int64 // number, from 1
+	c     *Contact    // nil for a connection to a sentinel
+	n     int64       // number, from 1
+	heard bool        // a byte has arrived
+	spare func() bool // spares the connection from Contact.GiveUp
 }
 
-func (h heardConn) Read(b []byte) (int, error) {
+var errTooMany = errors.New("max number of clients reached")
+
+func (h *heardConn) Read(b []byte) (int, error) {
 	n, err := h.Conn.Read(b)
+	if n > 0 && !h.heard {
+		h.heard = true
+		h.spare()
+		if bytes.HasPrefix(b[:n], []byte("-ERR "+errTooMany.Error())) {
+			n, err = 0, dialError{errTooMany}
+		}
+	}
+	if h.c == nil {
+		return n, err
+	}
 	if n > 0 {
 		now := int64(driver.Now())
 		h.c.heard.Store(now)
@@ -171,15 +189,18 @@ func (h heardConn) Read(b []byte) (int, error) {
 // writer, and without the yield the writer runs before the second request is there. Then each
 // request would cost a system call, here and in the server. Batches do not count as other
 // requests: while the server works on one batch, goroutines make the next.
-func (h heardConn) Write(b []byte) (int, error) {
-	if h.c.busy.Load()-h.c.batches.Load() > 1 && h.c.yield.Now() {
+func (h *heardConn) Write(b []byte) (int, error) {
+	if h.c != nil && h.c.busy.Load()-h.c.batches.Load() > 1 && h.c.yield.Now() {
 		h.c.yield.Rest()
 	}
 	return h.Conn.Write(b)
 }
 
-func (h heardConn) Close() error {
-	h.c.forget(h.n)
-	h.c.breaks.Add(1)
+func (h *heardConn) Close() error {
+	h.spare()
+	if h.c != nil {
+		h.c.forget(h.n)
+		h.c.breaks.Add(1)
+	}
 	return h.Conn.Close()
 }

@@ -51,9 +51,6 @@ func (p placeNodes) Dial(ctx context.Context, addr string) (rueidis.Client, erro
 	opt := p.client
 	opt.InitAddress = []string{addr}
 	p.ask(&opt, addr)
-	if !strings.HasPrefix(addr, "/") {
-		opt.DialCtxFn = p.Contact.dial
-	}
 	if opt.TLSConfig != nil && (p.TLS == nil || p.TLS.ServerName == "") {
 		opt.TLSConfig = opt.TLSConfig.Clone()
 		opt.TLSConfig.ServerName, _, _ = net.SplitHostPort(addr)
@@ -98,20 +95,17 @@ func dialWith(ctx context.Context, opt rueidis.ClientOption) (rueidis.Client, er
 	}
 }
 
-// sentinels is the Resolver of the dialer for sentinels. connect recognizes that dialer by
+// sentinels is the Resolver of the dialer for sentinels. dial recognizes that dialer by
 // it: a Contact does not record connections to sentinels. It resolves names as a nil
 // Resolver does.
 var sentinels = &net.Resolver{}
 
+// dial makes a connection. An addr that begins with / is the path of a socket.
 func (c *Contact) dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
-	return c.connect(ctx, "tcp", addr, d, conf)
-}
-
-func (c *Contact) dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	return c.connect(ctx, "unix", path, d, nil)
-}
-
-func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
+	network := "tcp"
+	if strings.HasPrefix(addr, "/") {
+		network = "unix"
+	}
 	making := c.begin()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -121,11 +115,11 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 		ctx, end = context.WithTimeout(ctx, d.Timeout)
 		defer end()
 	}
-	dial := d.DialContext
+	connect := d.DialContext
 	if c.own != nil {
-		dial, conf = c.own, nil
+		connect, conf = c.own, nil
 	}
-	conn, err := dial(ctx, network, addr)
+	conn, err := connect(ctx, network, addr)
 	if err == nil && conn == nil {
 		err = errNoConn
 	}
@@ -135,15 +129,15 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 	if err != nil {
 		return nil, dialError{err}
 	}
-	if d.Resolver == sentinels {
-		return &refusable{Conn: conn}, nil
-	}
 	spare := context.AfterFunc(making, func() { conn.Close() })
+	if d.Resolver == sentinels {
+		return &heardConn{Conn: conn, spare: spare}, nil
+	}
 	n := c.conns.Add(1)
 	c.keep(n, conn)
 	// After conns.Add, as from then on the other connections raise left themselves.
 	raise(&c.left, c.heard.Load())
-	return heardConn{&refusable{Conn: conn, first: spare}, c, n}, nil
+	return &heardConn{Conn: conn, c: c, n: n, spare: spare}, nil
 }
 
 var errNoConn = errors.New("the function Dial has returned neither a connection nor an error")

@@ -21,6 +21,57 @@ type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
+// Explain adds a hint to an error of the server, and reports whether it is lasting.
+func Explain(err error) (explained error, lasting bool) {
+	if text, ok := strings.CutPrefix(err.Error(), "unknown command "); ok {
+		return storekit.OfKind(storekit.ErrConfig, &unknownCommand{err, text}), true
+	}
+	if Refused(err) != nil {
+		err = scriptError{err}
+	}
+	if r := replyOf(err.Error()); r != nil {
+		return storekit.OfKind(r.kind, &refusal{err, *r}), r.kind != nil
+	}
+	return err, false
+}
+
+// refusal is an error of the server that replies explains.
+type refusal struct {
+	error
+	reply
+}
+
+func (e *refusal) Unwrap() error { return e.error }
+
+func (e *refusal) Error() string {
+	s := strings.TrimSuffix(e.error.Error(), ".") + ": " + e.hint
+	if e.client != "" {
+		s += "; with go-redis: " + e.client
+	}
+	return s
+}
+
+// Advice is for storekit.Advice.
+func (e *refusal) Advice() string { return e.doctor }
+
+// unknownCommand is the error of a server that does not have a command. Its text names the command, without
+// the arguments that are in the server's text.
+type unknownCommand struct {
+	error
+	rest string // of the text, after "unknown command "
+}
+
+func (e *unknownCommand) Unwrap() error { return e.error }
+
+func (e *unknownCommand) Error() string {
+	name, rest, _ := strings.Cut(e.rest, ",")
+	if _, more, ok := strings.Cut(rest, " : "); ok {
+		name += ": " + more
+	}
+	return fmt.Sprintf("the server has no command %s: it is older than Redis 7, a proxy before it does not pass the command on, or the command is renamed or forbidden there, "+
+		"as by rename-command and in some managed services; with Mode Efficiency (?mode=efficiency), where two may hold a lock, fewer commands are needed: see docs/managed-redis.md", name)
+}
+
 // Refused returns the server's answer if err is an error that the server has answered, else nil.
 func Refused(err error) *rueidis.RedisError {
 	var answer *rueidis.RedisError
@@ -105,12 +156,8 @@ func Partial(text string) bool {
 	if strings.HasSuffix(text, written) {
 		return true
 	}
-	for _, r := range replies {
-		if strings.HasPrefix(text, r.prefix) {
-			return r.prefix == "NOPERM" || r.prefix == "WRONGTYPE" || r.prefix == forbidden
-		}
-	}
-	return true
+	r := replyOf(text)
+	return r == nil || r.prefix == "NOPERM" || r.prefix == "WRONGTYPE"
 }
 
 // scriptError is the error of a script, without the end of the text, which is only for Partial.

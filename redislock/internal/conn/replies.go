@@ -3,7 +3,6 @@
 package conn
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -62,13 +61,6 @@ var replies = []reply{
 	},
 	{
 		"NOPERM",
-		"the user lacks a right: see docs/redis-protocol.md for the least rights",
-		"",
-		"see which command and key it is: redis-cli ACL LOG 5; then redis-cli ACL SETUSER NAME with the rights in docs/redis-protocol.md",
-		storekit.ErrDenied,
-	},
-	{
-		forbidden,
 		"the user lacks a right: see docs/redis-protocol.md for the least rights",
 		"",
 		"see which command and key it is: redis-cli ACL LOG 5; then redis-cli ACL SETUSER NAME with the rights in docs/redis-protocol.md",
@@ -223,61 +215,17 @@ var replies = []reply{
 	},
 }
 
+// replyOf returns the element of replies for the text of a server's error, or nil.
+func replyOf(text string) *reply {
+	if strings.HasPrefix(text, forbidden) {
+		text = "NOPERM"
+	}
+	if i := slices.IndexFunc(replies, func(r reply) bool { return strings.HasPrefix(text, r.prefix) }); i >= 0 {
+		return &replies[i]
+	}
+	return nil
+}
+
 // Known reports whether replies has the text of a server's error. Servers return such an
 // error for any command.
-func Known(text string) bool {
-	return slices.ContainsFunc(replies, func(r reply) bool { return strings.HasPrefix(text, r.prefix) })
-}
-
-// Explain adds a hint to an error of the server, and reports whether it is lasting.
-func Explain(err error) (explained error, lasting bool) {
-	if text, ok := strings.CutPrefix(err.Error(), "unknown command "); ok {
-		return storekit.OfKind(storekit.ErrConfig, &unknownCommand{err, text}), true
-	}
-	if Refused(err) != nil {
-		err = scriptError{err}
-	}
-	for _, r := range replies {
-		if strings.HasPrefix(err.Error(), r.prefix) {
-			return storekit.OfKind(r.kind, &refusal{err, r}), r.kind != nil
-		}
-	}
-	return err, false
-}
-
-// refusal is an error of the server that replies explains.
-type refusal struct {
-	error
-	reply
-}
-
-func (e *refusal) Unwrap() error { return e.error }
-
-func (e *refusal) Error() string {
-	s := strings.TrimSuffix(e.error.Error(), ".") + ": " + e.hint
-	if e.client != "" {
-		s += "; with go-redis: " + e.client
-	}
-	return s
-}
-
-// Advice is for storekit.Advice.
-func (e *refusal) Advice() string { return e.doctor }
-
-// unknownCommand is the error of a server that does not have a command. Its text names the command, without
-// the arguments that are in the server's text.
-type unknownCommand struct {
-	error
-	rest string // of the text, after "unknown command "
-}
-
-func (e *unknownCommand) Unwrap() error { return e.error }
-
-func (e *unknownCommand) Error() string {
-	name, rest, _ := strings.Cut(e.rest, ",")
-	if _, more, ok := strings.Cut(rest, " : "); ok {
-		name += ": " + more
-	}
-	return fmt.Sprintf("the server has no command %s: it is older than Redis 7, a proxy before it does not pass the command on, or the command is renamed or forbidden there, "+
-		"as by rename-command and in some managed services; with Mode Efficiency (?mode=efficiency), where two may hold a lock, fewer commands are needed: see docs/managed-redis.md", name)
-}
+func Known(text string) bool { return replyOf(text) != nil }

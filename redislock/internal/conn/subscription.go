@@ -64,22 +64,14 @@ func (s *Subscription) Ready() <-chan struct{} {
 	return s.news
 }
 
-// Closed returns since when the subscription is not open; 0 if it is open.
-func (s *Subscription) Closed() driver.Instant {
+// Silence returns for how long the subscription has not been open; 0 if it is open, or if the server has refused it.
+func (s *Subscription) Silence() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open {
+	if s.open || Refused(s.err) != nil {
 		return 0
 	}
-	return s.closed
-}
-
-// State returns whether the subscription is open, a channel that is closed when the state
-// may have changed, and an error if the server has refused or cannot be reached.
-func (s *Subscription) State() (open bool, news <-chan struct{}, refused error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.open, s.news, s.err
+	return driver.Now().Sub(s.closed)
 }
 
 func (s *Subscription) set(by *Conn, open bool, err error) {
@@ -108,12 +100,12 @@ func (s *Subscription) Keep(ctx context.Context, receive func(context.Context) e
 	for ctx.Err() == nil {
 		began := driver.Now()
 		err := receive(ctx)
-		open, _, _ := s.State()
+		now, _ := s.Session()
 		if Refused(err) == nil && !undialled(err) {
 			err = nil
 		}
 		s.set(nil, false, err)
-		if open && driver.Now().Sub(began) > maxPause {
+		if now != (Session{}) && driver.Now().Sub(began) > maxPause {
 			pause = minPause // otherwise pauses would only grow, if a server restarts now and then
 		}
 		select {

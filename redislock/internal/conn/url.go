@@ -240,7 +240,4 @@ func (p *Place) tune() {
 	c.Sentinel.Dialer.Resolver = sentinels
 	p.ask(c, c.InitAddress[0])
 	c.DialCtxFn = p.Contact.dial
-	if strings.HasPrefix(p.Shown, "unix") {
-		c.DialCtxFn = p.Contact.dialUnix
-	}
 }

@@ -108,11 +108,6 @@ func (s *Server) Bound(ctx context.Context, stale *Binding) (*Binding, error) {
 	select {
 	case <-b.done:
 		return b, b.err
-	default:
-	}
-	select {
-	case <-b.done:
-		return b, b.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

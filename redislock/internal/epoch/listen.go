@@ -62,21 +62,20 @@ const soonSilent = time.Second
 // the server refuses the subscription, since requests return that error.
 func (s *Server) tellSilent() {
 	const often = time.Minute
-	since := s.subscription.Closed()
-	_, _, err := s.subscription.State()
-	now := driver.Now()
-	if s.News == nil || conn.Refused(err) != nil || since == 0 || now.Sub(since) < soonSilent || s.ctx.Err() != nil {
+	silence := s.subscription.Silence()
+	if s.News == nil || silence < soonSilent || s.ctx.Err() != nil {
 		return
 	}
 	s.mu.Lock()
+	now := driver.Now()
 	// Report each outage once, and a long one every minute.
-	news := s.told.silent < since || now.Sub(s.told.silent) > often
+	news := s.told.silent < now.Add(-silence) || now.Sub(s.told.silent) > often
 	if news {
 		s.told.silent = now
 	}
 	s.mu.Unlock()
 	if news {
-		s.report(driver.News{Silent: now.Sub(since)})
+		s.report(driver.News{Silent: silence})
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 // no epochs.
 
 // Sender sends one command about a key.
-type Sender func(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *driver.Failure)
+type Sender func(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult
 
 // Agree returns driver.ErrDisagree if other clients of the store have a pattern other than
 // layout's. epoch is the key of the record of an epoch. If nobody has used the
@@ -37,8 +37,7 @@ func Agree(ctx context.Context, send Sender, layout *keys.Layout, epoch string, 
 	key := layout.Prefix + "pattern"
 	if err == nil && record && layout.Pattern != "" {
 		// Another client may have written its pattern before. So read the key afterwards.
-		r, _, fail := send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Set().Key(key).Value(layout.Pattern).Nx().Build() })
-		err = certain(ctx, r, fail)
+		_, _, err = text(ctx, send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Set().Key(key).Value(layout.Pattern).Nx().Build() }))
 	}
 	if err == nil {
 		known, used, err = get(ctx, send, key)
@@ -68,27 +67,20 @@ func (s *Server) Agree(ctx context.Context, record bool) error {
 
 // get returns the value of a key, and whether there is one.
 func get(ctx context.Context, send Sender, key string) (value string, found bool, err error) {
-	r, _, fail := send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Get().Key(key).Build() })
-	if fail != nil {
-		return "", false, certain(ctx, r, fail)
-	}
-	value, err = r.ToString()
-	if rueidis.IsRedisNil(err) {
-		return "", false, nil
-	}
-	return value, err == nil, err
+	return text(ctx, send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Get().Key(key).Build() }))
 }
 
-// certain returns the error of a request for which a lost answer does no harm: it only reads, or it writes the pattern,
-// which the next request reads.
-func certain(ctx context.Context, r rueidis.RedisResult, fail *driver.Failure) error {
+// text returns the text of an answer that may be nil. A lost answer does no harm: the request only reads, or it writes the
+// pattern, which the next request reads.
+func text(ctx context.Context, r rueidis.RedisResult) (value string, found bool, err error) {
+	value, err = r.ToString()
 	switch {
-	case fail == nil:
-		return nil
-	case fail.Maybe:
-		return conn.NotBound(ctx, r.Error()).Err
+	case rueidis.IsRedisNil(err):
+		return "", false, nil
+	case err != nil:
+		return "", false, conn.NotBound(ctx, err).Err
 	}
-	return fail.Err
+	return value, true, nil
 }
 
 // disagreement returns the error of a client with layout if the store has another pattern,

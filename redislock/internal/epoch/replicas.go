@@ -24,11 +24,11 @@ const markSuffix = ":mark"
 
 // replicas is the connection for WAIT, and the requests that wait for it.
 type replicas struct {
-	mu     sync.Mutex // guards rounds and busy
-	rounds []*round   // that have not begun
-	busy   bool       // a goroutine runs the rounds
+	mu   sync.Mutex // guards next
+	next *round     // that others may join; nil if there is none
 
-	wire rueidis.DedicatedClient // used by that goroutine only; nil if there is none
+	turn sync.Mutex              // held by the round under way; guards the fields below
+	wire rueidis.DedicatedClient // nil if there is none
 	free func()
 }
 
@@ -63,47 +63,37 @@ func (s *Server) nextRound(b *Binding, key string) *round {
 	c := &s.replicas
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, r := range c.rounds {
-		if r.b == b {
-			return r
-		}
+	if c.next != nil && c.next.b == b {
+		return c.next
 	}
-	r := &round{b: b, key: key, done: make(chan struct{})}
-	switch {
-	case s.ctx.Err() != nil:
-		r.err = s.ctx.Err()
+	r := &round{b: b, key: key, done: make(chan struct{}), err: s.ctx.Err()}
+	if r.err != nil {
 		close(r.done)
 		return r
-	case !c.busy:
-		c.busy = true
-		s.work.Go(s.waitForReplicas)
 	}
-	c.rounds = append(c.rounds, r)
+	c.next = r
+	s.work.Go(func() { s.waitForReplicas(r) })
 	return r
 }
 
-func (s *Server) waitForReplicas() {
+func (s *Server) waitForReplicas(r *round) {
+	defer close(r.done)
 	c := &s.replicas
-	for {
-		c.mu.Lock()
-		if len(c.rounds) == 0 {
-			c.busy = false
-			c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	c.mu.Lock()
+	if c.next == r {
+		c.next = nil
+	}
+	c.mu.Unlock()
+	for fresh := false; !fresh; {
+		fresh = c.wire == nil
+		if r.have, r.err = s.wait(r); r.err == nil {
 			return
 		}
-		r := c.rounds[0]
-		c.rounds = c.rounds[1:]
-		c.mu.Unlock()
-		for fresh := false; !fresh; {
-			fresh = c.wire == nil
-			if r.have, r.err = s.wait(r); r.err == nil {
-				break
-			}
-			// A connection from an earlier round may be dead, or lead to a server that is
-			// no longer the master. So try once more with a fresh one.
-			c.hangUp()
-		}
-		close(r.done)
+		// A connection from an earlier round may be dead, or lead to a server that is
+		// no longer the master. So try once more with a fresh one.
+		c.hangUp()
 	}
 }
 

@@ -132,29 +132,20 @@ func (s *Server) EpochKey() string { return s.epochKey }
 // Subscription returns the subscription that delivers messages to this participant.
 func (s *Server) Subscription() *conn.Subscription { return s.subscription }
 
-// Send sends a command about a key, without the scripts of Config. It returns the answer,
-// which may be nil, and an instant before the command was sent.
-func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *driver.Failure) {
-	made, since := s.Made(), driver.Now()
+// Send sends a command about a key, without the scripts of Config.
+func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
+	made, now := s.Made(), driver.Now()
 	r := s.Do(ctx, cmd(s.Client.B()))
 	switch err := r.Error(); {
 	case err == nil:
 		s.astray.useful()
-	case conn.IsReplica(err) && s.astray.pause(since) == nil:
+	case conn.IsReplica(err) && s.astray.pause(now) == nil:
 		s.astray.vain(err)
 		s.drop(made) // the next request connects anew to the address
 	case conn.IsReplica(err):
 		rest(ctx)
 	}
-	return r, since, Answered(ctx, r)
-}
-
-// Answered returns the Failure for an answer that is an error, else nil. A nil answer is no error.
-func Answered(ctx context.Context, r rueidis.RedisResult) *driver.Failure {
-	if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) {
-		return conn.Classify(ctx, err)
-	}
-	return nil
+	return r
 }
 
 // Close stops the Server's goroutines, and closes the client if it is Owned. It makes
