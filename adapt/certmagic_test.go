@@ -42,12 +42,8 @@ func TestCertMagicRenewal(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		c := &adapt.CertMagicLocker{Locks: w.locks}
 		wantIs(t, c.RenewLockLease(background, cert, time.Hour), pawl.ErrReleased)
-		if err := c.Lock(background, cert); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.RenewLockLease(background, cert, 6*time.Hour); err != nil {
-			t.Error(err)
-		}
+		wantIs(t, c.Lock(background, cert), nil)
+		wantIs(t, c.RenewLockLease(background, cert, 6*time.Hour), nil)
 		info, err := w.other.Inspect(background, cert)
 		if err != nil || time.Until(info.Holders[0].Expires) > time.Minute {
 			t.Errorf("it expires in %v (%v): others must not wait for hours for one that has crashed", time.Until(info.Holders[0].Expires), err)
@@ -65,14 +61,10 @@ func TestCertMagicRenewal(t *testing.T) {
 			t.Error(err)
 		}
 		w.wantHeld(t, cert)
-		if err := c.Unlock(background, cert); err != nil {
-			t.Error(err)
-		}
+		wantIs(t, c.Unlock(background, cert), nil)
 		w.wantFree(t, cert)
 
-		if err := c.Lock(background, cert); err != nil {
-			t.Fatal(err)
-		}
+		wantIs(t, c.Lock(background, cert), nil)
 		w.breakLease(t, cert)
 		wantIs(t, c.Unlock(background, cert), pawl.ErrLost)
 	})
@@ -83,9 +75,7 @@ func TestCertMagicRenewal(t *testing.T) {
 func TestCertMagicUnlockBesideARenewal(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		c := &adapt.CertMagicLocker{Locks: w.locks}
-		if err := c.Lock(background, cert); err != nil {
-			t.Fatal(err)
-		}
+		wantIs(t, c.Lock(background, cert), nil)
 		w.breakLease(t, cert)
 		w.link.Add(drivertest.Rule{Op: drivertest.Ask, Effect: drivertest.SlowAfter, Delay: soon, Count: 1})
 		renewed := make(chan error)
@@ -96,12 +86,8 @@ func TestCertMagicUnlockBesideARenewal(t *testing.T) {
 		synctest.Wait()
 		wantIs(t, c.Unlock(background, cert), pawl.ErrLost)
 		wantIs(t, <-renewed, pawl.ErrLost)
-		if err := <-next; err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Unlock(background, cert); err != nil {
-			t.Error(err)
-		}
+		wantIs(t, <-next, nil)
+		wantIs(t, c.Unlock(background, cert), nil)
 		w.wantFree(t, cert)
 	})
 }

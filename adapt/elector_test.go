@@ -15,9 +15,7 @@ func elector(t *testing.T, locks *pawl.Client, told *reports) *adapt.Elector {
 	t.Helper()
 	e := &adapt.Elector{Locks: locks, Name: "scheduler", Report: told.tell}
 	wantIs(t, e.IsLeader(background), adapt.ErrNotLeader) // not started
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	wantIs(t, e.Close(), nil)
 	e.Start()
 	synctest.Wait()
 	return e
@@ -44,18 +42,14 @@ func TestElector(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for range 2 {
-			if err := b.Close(); err != nil {
-				t.Error(err)
-			}
+			wantIs(t, b.Close(), nil)
 		}
 		wantIs(t, b.IsLeader(background), adapt.ErrNotLeader)
 		synctest.Wait()
 		if err := a.IsLeader(background); err != nil {
 			t.Errorf("the first after the second has resigned: %v", err)
 		}
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
+		wantIs(t, a.Close(), nil)
 		w.wantFree(t, "scheduler")
 		wantIs(t, told.take(t), nil)
 	})
@@ -83,9 +77,7 @@ func TestElectorLooksAtItsLease(t *testing.T) {
 			}
 			w.link.Heal()
 		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		wantIs(t, e.Close(), nil)
 	})
 }
 
@@ -101,9 +93,7 @@ func TestElectorThatCannotBegin(t *testing.T) {
 		if err := e.IsLeader(background); err != nil {
 			t.Errorf("after the outage: %v", err)
 		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		wantIs(t, e.Close(), nil)
 
 		e = &adapt.Elector{Locks: w.locks, Report: told.tell} // without a name
 		e.Start()
@@ -117,9 +107,7 @@ func TestElectorThatCannotBegin(t *testing.T) {
 		give(t, e.Lease()) // resigns, and stands for election again
 		wantIs(t, e.IsLeader(background), adapt.ErrNotLeader)
 		time.Sleep(2 * time.Second)
-		if err := e.IsLeader(background); err != nil {
-			t.Error(err)
-		}
+		wantIs(t, e.IsLeader(background), nil)
 		w.locks.Close()
 		time.Sleep(time.Minute)
 		wantIs(t, e.IsLeader(background), adapt.ErrNotLeader)

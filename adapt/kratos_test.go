@@ -40,9 +40,7 @@ func TestKratosServer(t *testing.T) {
 		if s.Start(background) == nil {
 			t.Error("it is started twice")
 		}
-		if err := s.Stop(background); err != nil {
-			t.Error(err)
-		}
+		wantIs(t, s.Stop(background), nil)
 		w.wantFree(t, "a")
 		if err := <-ended; err != nil {
 			t.Errorf("Start = %v after Stop", err)
@@ -60,9 +58,7 @@ func TestKratosServerEnds(t *testing.T) {
 
 		// Stop may come first, and does not wait for longer than it is told.
 		s = &adapt.KratosServer{Locks: w.locks, Name: "a", Lead: func(context.Context, *pawl.Lease) error { return full }}
-		if err := s.Stop(background); err != nil {
-			t.Error(err)
-		}
+		wantIs(t, s.Stop(background), nil)
 		if err := s.Start(background); err != nil {
 			t.Errorf("Start after Stop = %v", err)
 		}

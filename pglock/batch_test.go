@@ -59,9 +59,7 @@ func TestBatchTakesWhatIsFree(t *testing.T) {
 	batch := rand.Text() + "/"
 	all := []*asking{asks(batch+"again", rand.Text()), asks(batch+"again", rand.Text()), asks(batch+"locked", rand.Text()), asks(batch+"new", rand.Text())}
 	for _, q := range all[1:3] {
-		if err := take(t, d, q.Name, time.Minute).Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, take(t, d, q.Name, time.Minute))
 	}
 	tx := blocker(t, batch+"locked")
 	got := codes(d.wire.acquireAll(t.Context(), all))
@@ -84,10 +82,7 @@ func TestBatchGivesBack(t *testing.T) {
 	var grants []*participant.Lease
 	for _, name := range names {
 		req := request(batch+name, time.Minute)
-		g, err := d.TryAcquire(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := ask(t, d, req)
 		all, grants = append(all, ending{Ref: driver.Ref{Name: req.Name, Lease: req.Lease}}), append(grants, g)
 	}
 	all[1].Lease = "no such lease"
@@ -123,9 +118,7 @@ func TestRenewTogether(t *testing.T) {
 	var all []renewing
 	for _, req := range []*driver.Request{exclusive, reader, slot, long, request("too long", time.Minute), request("released", time.Minute), request("blocked", time.Minute)} {
 		req.Name = "together/" + req.Name
-		if _, err := d.TryAcquire(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		ask(t, d, req)
 		all = append(all, renewing{driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots}, 2 * time.Minute})
 	}
 	all[4].ttl = 2 * wide.MaxTTL

@@ -34,9 +34,7 @@ func TestClockBehind(t *testing.T) {
 		for _, name := range names {
 			g := take(t, d, name, time.Minute)
 			last[name] = g.Token()
-			if err := g.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			release(t, g)
 		}
 	}
 	grant("has", "has an old one of")
@@ -66,13 +64,11 @@ func TestTidyTakesMetaFirst(t *testing.T) {
 	t.Parallel()
 	p := server(t)
 	d := open(t, p.URL("pawl"), &Options{Schema: "circle", MaxTTL: testMaxTTL})
-	if err := take(t, d, "gone", testMaxTTL).Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c := dialFor(t, p.URL("pawl"))
+	release(t, take(t, d, "gone", testMaxTTL))
+	c := connect(t, p.URL("pawl")).PgConn()
 	tell(t, c, "BEGIN; SELECT FROM circle.meta FOR UPDATE")
 	done := make(chan error, 1)
-	other := dialFor(t, p.URL("pawl")) // without the time-out of a request
+	other := connect(t, p.URL("pawl")).PgConn() // without the time-out of a request
 	go func() { _, err := other.Exec(t.Context(), "SELECT circle.tidy('', 0, 1000)").ReadAll(); done <- err }()
 	blocked(t, "circle.tidy")
 	tell(t, c, "SELECT FROM circle.lock FOR UPDATE NOWAIT") // fails if tidy has rows while it waits for meta
@@ -94,14 +90,10 @@ func TestClockSetBack(t *testing.T) {
 	for range 2 {
 		req := request("readers", time.Minute)
 		req.Shared = true
-		if _, err := d.TryAcquire(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		ask(t, d, req)
 	}
 	gone := take(t, d, "gone", time.Minute)
-	if err := gone.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	release(t, gone)
 	sql(t, p, "UPDATE public.skew SET us = 30000000")
 	if err := d.wire.tidyOnce(t.Context(), time.Second); err != nil {
 		t.Fatal(err)

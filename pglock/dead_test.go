@@ -45,12 +45,8 @@ func TestDeadWaiters(t *testing.T) {
 	if locks != "1\n0" {
 		t.Errorf("a release, and how many advisory locks it keeps: %q; want none", locks)
 	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, g)
 	left(manyDead - mostDead)
-	if err := take(t, d, "x", time.Minute).Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, take(t, d, "x", time.Minute))
 	left(0)
 }

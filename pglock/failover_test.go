@@ -89,9 +89,7 @@ func TestSilentHost(t *testing.T) {
 	url := "postgres://pawl@" + silent.Addr().String() + "," + server(t).Addr + "/postgres?sslmode=disable"
 	d := open(t, url, &Options{Schema: "silent host", MaxTTL: time.Hour, ConnectTimeout: 20 * time.Second})
 	g := take(t, d, "x", time.Minute)
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, g)
 }
 
 // TestPromoted: after a replica was promoted nothing is granted for MaxTTL, unless it has
@@ -126,9 +124,7 @@ func TestPromoted(t *testing.T) {
 			if info, err := d.Inspect(t.Context(), "kept"); err != nil || len(info.Holders) != 1 || d.wire.now().timeline != 2 {
 				t.Errorf("Inspect = %+v, %v, on timeline %d", info, err, d.wire.now().timeline)
 			}
-			if err := g.Release(t.Context()); err != nil {
-				t.Errorf("Release = %v", err)
-			}
+			release(t, g)
 			if mode == Synchronous { // the old one waits for its replica, whatever is asked
 				return
 			}
@@ -265,9 +261,7 @@ func TestRolledBack(t *testing.T) {
 		t.Errorf("Renew = %v", err)
 	}
 	sql(t, p, "ALTER SEQUENCE rolled.tries RESTART")
-	if err := g.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
+	release(t, g)
 	sql(t, p, "ALTER SEQUENCE rolled.tries MAXVALUE 2 CYCLE RESTART")
 	if g, err := d.TryAcquire(t.Context(), request("x", time.Minute)); !errors.Is(err, driver.ErrUnavailable) || g != nil {
 		t.Errorf("TryAcquire = %v, %v; want ErrUnavailable, and nothing to undo", g, err)

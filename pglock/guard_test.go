@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/pawl-go/pawl/driver"
@@ -28,11 +27,25 @@ func request(name string, ttl time.Duration) *driver.Request {
 
 func take(t testing.TB, d *client, name string, ttl time.Duration) *participant.Lease {
 	t.Helper()
-	g, err := d.TryAcquire(t.Context(), request(name, ttl))
+	return ask(t, d, request(name, ttl))
+}
+
+// ask returns the lease that d is granted for r.
+func ask(t testing.TB, d *client, r *driver.Request) *participant.Lease {
+	t.Helper()
+	g, err := d.TryAcquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// release releases a lease of a participant or of a client.
+func release(t testing.TB, g interface{ Release(context.Context) error }) {
+	t.Helper()
+	if err := g.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
 }
 
 // isHeld checks that the name is held.
@@ -69,11 +82,7 @@ func beginners(t testing.TB, p *servers.Postgres) map[string]func() *testTx {
 	ctx := context.Background()
 	return map[string]func() *testTx{
 		"pgx": func() *testTx {
-			c, err := pgx.Connect(ctx, p.URL("pawl"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { c.Close(ctx) })
+			c := connect(t, p.URL("pawl"))
 			tx, err := c.Begin(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -108,9 +117,7 @@ func TestGuard(t *testing.T) {
 			for what, end := range map[string]func(g *participant.Lease, name string){
 				"expired": func(_ *participant.Lease, name string) { expire(t, p, name) },
 				"released": func(g *participant.Lease, _ string) {
-					if err := g.Release(t.Context()); err != nil {
-						t.Errorf("Release: %v", err)
-					}
+					release(t, g)
 				},
 				"broken": func(g *participant.Lease, name string) {
 					if err := other.Break(t.Context(), name, ref(t, other, name).Lease, nil, "test"); err != nil {
@@ -168,9 +175,7 @@ func TestGuard(t *testing.T) {
 				t.Errorf("Renew while a transaction guards the lease: %v", err)
 			}
 			tx.abort()
-			if err := g.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			release(t, g)
 			take(t, other, name("renewed"), time.Minute)
 		})
 	}
@@ -187,10 +192,7 @@ func TestGuardSharers(t *testing.T) {
 	for what, kind := range map[string]driver.Request{"reader": {Shared: true}, "slot": {Slots: 1}} {
 		req := request("guard/"+what, time.Minute)
 		req.Shared, req.Slots = kind.Shared, kind.Slots
-		g, err := mine.TryAcquire(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := ask(t, mine, req)
 		tx := beginners(t, p)["pgx"]()
 		if err := g.Guard(t.Context(), tx.tx, nil); err != nil {
 			t.Fatal(err)

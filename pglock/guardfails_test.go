@@ -56,9 +56,7 @@ func TestGuardFails(t *testing.T) {
 	}{
 		"released": {t.Context(), func(name string) *pawl.Lease {
 			l := hold(locks, name)
-			if err := l.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			release(t, l)
 			return l
 		}, pawl.ErrReleased},
 		"handed over": {t.Context(), func(name string) *pawl.Lease {
@@ -66,9 +64,7 @@ func TestGuardFails(t *testing.T) {
 			got := make(chan *pawl.Lease)
 			go func() { l, _ := locks.Acquire(t.Context(), name); got <- l }()
 			<-waits
-			if err := l.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			release(t, l)
 			if next := <-got; next != nil {
 				t.Cleanup(func() { next.Release(context.Background()) })
 			}
@@ -150,10 +146,7 @@ func TestGuardSavepoint(t *testing.T) {
 		for way, begin := range beginners(t, p) {
 			req := request("savepoint/"+what+way, time.Minute)
 			req.Shared = kind.Shared
-			g, err := mine.TryAcquire(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := ask(t, mine, req)
 			guard := func(tx any) error { return g.Guard(t.Context(), tx, nil) }
 
 			tx := begin()
@@ -174,9 +167,7 @@ func TestGuardSavepoint(t *testing.T) {
 				guard(tx.tx), tx.exec("ROLLBACK TO a"), beside.commit()); err != nil {
 				t.Errorf("%s: Guard again within a savepoint: %v", req.Name, err)
 			}
-			if err := g.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			release(t, g)
 			isHeld(t, other, req.Name)
 			if err := tx.commit(); err != nil {
 				t.Error(err)

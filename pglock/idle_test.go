@@ -32,9 +32,9 @@ func TestIdleClosed(t *testing.T) {
 		end func(idle []*conn)
 	}{
 		"pooler": {b.URL(), func(idle []*conn) {
-			tell(t, dialFor(t, console), "SET client_idle_timeout = 1")
+			tell(t, connect(t, console).PgConn(), "SET client_idle_timeout = 1")
 			awaitEnd(t, idle)
-			tell(t, dialFor(t, console), "SET client_idle_timeout = 0")
+			tell(t, connect(t, console).PgConn(), "SET client_idle_timeout = 0")
 		}},
 		"session": {p.URL("pawl"), func(idle []*conn) {
 			for _, c := range idle {
@@ -71,16 +71,6 @@ func TestIdleClosed(t *testing.T) {
 			t.Errorf("%s: Release = %v", what, err)
 		}
 	}
-}
-
-func dialFor(t *testing.T, url string) *pgconn.PgConn {
-	t.Helper()
-	c, err := pgconn.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close(context.Background()) })
-	return c
 }
 
 func tell(t *testing.T, c *pgconn.PgConn, statement string) {

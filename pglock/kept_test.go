@@ -39,10 +39,7 @@ func TestGuardIsShown(t *testing.T) {
 					d := open(t, p.URL(user), wide)
 					req := request("kept/"+t.Name(), time.Minute)
 					req.Shared = shared
-					g, err := mine.TryAcquire(t.Context(), req)
-					if err != nil {
-						t.Fatal(err)
-					}
+					g := ask(t, mine, req)
 					tx := begin()
 					if err := errors.Join(tx.exec("SET application_name = 'billing'"), g.Guard(t.Context(), tx.tx, nil)); err != nil {
 						t.Fatal(err)
@@ -115,9 +112,7 @@ func TestClosedViews(t *testing.T) {
 	if err := g.Guard(t.Context(), tx.tx, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	release(t, g)
 	if _, err := d.TryAcquire(t.Context(), request("kept", time.Second)); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("TryAcquire of a name that a transaction keeps = %v; want ErrHeld", err)
 	}

@@ -19,11 +19,7 @@ import (
 // blocker is a transaction that has the row of a name, as one of a server that is slow.
 func blocker(t testing.TB, name string) pgx.Tx {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), server(t).URL("pawl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close(t.Context()) })
+	c := connect(t, server(t).URL("pawl"))
 	tx, err := c.Begin(t.Context())
 	if err == nil {
 		_, err = tx.Exec(t.Context(), "SELECT FROM pawl.lock WHERE name = $1 FOR UPDATE", name)
@@ -56,7 +52,7 @@ func TestClockAfterTheRow(t *testing.T) {
 		".acquire(": "SELECT code FROM pawl.acquire((SELECT timeline FROM pawl.epoch), 'clock', 'next', 'c', 0, '{}', 60000000, 1000000, 0, 0, 0)",
 		".renew(":   "SELECT code FROM pawl.renew((SELECT timeline FROM pawl.epoch), 'clock', '" + ref(t, d, "clock").Lease + "', 0, 60000000)",
 	} {
-		c, code := dialFor(t, p.URL("pawl")), make(chan string, 1)
+		c, code := connect(t, p.URL("pawl")).PgConn(), make(chan string, 1)
 		codes[function] = code
 		go func() {
 			results, err := c.Exec(t.Context(), statement).ReadAll()
@@ -84,9 +80,7 @@ func TestClockAfterTheRow(t *testing.T) {
 // released, is granted nothing when it gets the row.
 func TestLateAttempt(t *testing.T) {
 	d := open(t, server(t).URL("pawl"), wide)
-	if err := take(t, d, "late", time.Minute).Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	release(t, take(t, d, "late", time.Minute))
 	// Released first, and then carried out.
 	req := request("late", time.Minute)
 	if found, err := d.wire.End(t.Context(), driver.Ref{Name: req.Name, Lease: req.Lease}, driver.End{Unsure: true, Doubt: true}); found || err != nil {
@@ -113,9 +107,7 @@ func TestLateAttempt(t *testing.T) {
 	if err := <-late; !errors.Is(err, driver.ErrUncertain) {
 		t.Errorf("TryAcquire of a lease that was released meanwhile = %v; want ErrUncertain", err)
 	}
-	if err := take(t, d, "late", time.Minute).Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, take(t, d, "late", time.Minute))
 }
 
 // TestDowngradeWithoutAnswer: the answer to a downgrade is lost. Whether the store has carried it out or not,
@@ -149,9 +141,7 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 					t.Error("it is carried out after an end")
 				}
 			}
-			if err := take(t, b, name, time.Minute).Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			release(t, take(t, b, name, time.Minute))
 		}
 	}
 }

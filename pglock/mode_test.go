@@ -154,9 +154,7 @@ func TestFsyncOff(t *testing.T) {
 		d := open(t, p.URL("pawl"), &Options{MaxTTL: testMaxTTL})
 		if during {
 			// The row is there: the next grant is an ordinary one.
-			if err := take(t, d, "while it is off", time.Minute).Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			release(t, take(t, d, "while it is off", time.Minute))
 			for _, is := range []string{"off", "on"} {
 				sql(t, p, "ALTER SYSTEM SET fsync = "+is)
 				sql(t, p, "SELECT pg_reload_conf()")

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/driver/storekit"
@@ -125,11 +123,7 @@ func useAll(t *testing.T, p *servers.Postgres, address string, opts *Options) {
 func guardIn(t *testing.T, p *servers.Postgres, g *participant.Lease) {
 	t.Helper()
 	ctx := context.Background()
-	c, err := pgx.Connect(ctx, p.URL("pawl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close(ctx)
+	c := connect(t, p.URL("pawl"))
 	if _, err := c.Exec(ctx, "CREATE TEMP TABLE pg_locks (pid int); CREATE TEMP TABLE lock (name text);"+trapsIn("pg_temp")+"SET search_path = pg_temp, public, pg_catalog"); err != nil {
 		t.Fatal(err)
 	}

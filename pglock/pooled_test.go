@@ -31,9 +31,7 @@ func TestPooled(t *testing.T) {
 			for range 20 {
 				d, other = other, d
 				next := waits(t, d, what)
-				if err := g.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				release(t, g)
 				last := g.Token()
 				if g = next(); g.Token() <= last {
 					t.Fatalf("token %d after %d", g.Token(), last)
@@ -42,9 +40,7 @@ func TestPooled(t *testing.T) {
 			if is, _ := d.wire.listener.state(); (is != nil) != (what == "hears") {
 				t.Errorf("it listens: %v", is != nil)
 			}
-			if err := g.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			release(t, g)
 		})
 	}
 }
@@ -85,9 +81,7 @@ func TestTidy(t *testing.T) {
 	d := open(t, p.URL("pawl"), &Options{Schema: "tidy", MaxTTL: time.Hour})
 	held := take(t, d, "held", time.Minute)
 	for i := range 30 {
-		if err := take(t, d, "old"+string(rune('a'+i)), time.Minute).Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		release(t, take(t, d, "old"+string(rune('a'+i)), time.Minute))
 	}
 	if err := d.wire.tidyOnce(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
@@ -102,7 +96,5 @@ func TestTidy(t *testing.T) {
 	if left := sql(t, p, "SELECT name, waiters FROM tidy.lock"); left != "held|0" {
 		t.Errorf("left: %q; want the lease that is held", left)
 	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, held)
 }

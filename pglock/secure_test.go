@@ -67,12 +67,8 @@ func TestTLS(t *testing.T) {
 	if n := sql(t, p, "SELECT count(*) FILTER (WHERE ssl) >= 4, count(*) FILTER (WHERE NOT ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'certified'"); n != "t|0" {
 		t.Errorf("four connections with TLS, and how many without: %s; want two to ask, and two to listen", n)
 	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := next().Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	release(t, g)
+	release(t, next())
 	_, port, _ := strings.Cut(p.Addr, ":")
 	for url, want := range map[string]string{
 		"postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full":                                                          "with sslrootcert",
@@ -101,8 +97,6 @@ func TestTLS(t *testing.T) {
 		opts *Options
 	}{{"secret:pa%2Fss", wide}, {"secret", &with}} {
 		d := open(t, "postgres://"+c.user+"@"+p.Addr+"/postgres?sslmode=verify-full&sslrootcert="+cert, c.opts)
-		if err := take(t, d, c.user, time.Minute).Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		release(t, take(t, d, c.user, time.Minute))
 	}
 }

@@ -117,14 +117,21 @@ func waits(t testing.TB, d *client, name string) (lease func() *participant.Leas
 	}
 }
 
-// hearing makes the server believe that a client listens.
-func hearing(t testing.TB, p *servers.Postgres, client string) {
+// connect returns a connection of its own to a server.
+func connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
-	ear, err := pgx.Connect(t.Context(), p.URL("pawl"))
+	c, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ear.Close(context.Background()) })
+	t.Cleanup(func() { c.Close(context.Background()) })
+	return c
+}
+
+// hearing makes the server believe that a client listens.
+func hearing(t testing.TB, p *servers.Postgres, client string) {
+	t.Helper()
+	ear := connect(t, p.URL("pawl"))
 	if _, err := ear.Exec(t.Context(), "SELECT pg_advisory_lock_shared(hashtextextended('pawl:"+client+"', 0))"); err != nil {
 		t.Fatal(err)
 	}

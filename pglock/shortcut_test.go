@@ -22,9 +22,7 @@ func TestShortcuts(t *testing.T) {
 	p := server(t)
 	in := func(s string) string { return inSchema(s, schema) }
 	d := open(t, p.URL("pawl"), &Options{Schema: schema})
-	if err := take(t, d, "x", 20*time.Second).Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	release(t, take(t, d, "x", 20*time.Second))
 	ask := in("SELECT code FROM pawl.acquire(TL, 'x', 'l', 'c', 0, '{}', 20000000, 1000000, 0, 10000000, 0)")
 	many := in("SELECT count(lease) FROM pawl.acquire_many(TL, 'c', '{x}', '{l}', '{{}}', '{20000000}')")
 	many = strings.Replace(many, "'{{}}'", `'{"{}"}'`, 1)
@@ -75,11 +73,7 @@ func TestShortcuts(t *testing.T) {
 func ownSchema(t *testing.T, schema string) (p *servers.Postgres, in func(string) string, c *pgx.Conn) {
 	p = server(t)
 	open(t, p.URL("pawl"), &Options{Schema: schema})
-	c, err := pgx.Connect(t.Context(), p.URL("pawl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close(t.Context()) })
+	c = connect(t, p.URL("pawl"))
 	return p, func(s string) string { return inSchema(s, schema) }, c
 }
 

@@ -5,12 +5,9 @@
 package pglock
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
@@ -21,11 +18,7 @@ func TestExamineSnapshot(t *testing.T) {
 	t.Parallel()
 	p := servers.StartPostgres(t)
 	d := open(t, p.URL("pawl"), nil)
-	c, err := pgx.Connect(t.Context(), p.URL("pawl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close(context.Background())
+	c := connect(t, p.URL("pawl"))
 	for _, statement := range []string{"SET application_name = 'dump'", "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1"} {
 		if _, err := c.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
