@@ -17,30 +17,6 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-func TestMissingGuaranteeIsRefusedWhenTheClientIsMade(t *testing.T) {
-	_, err := pawl.New(new(memlock.Store).Participant(), &pawl.Options{Require: pawl.Guarantees{CrossHost: true}})
-	wantIs(t, err, errors.ErrUnsupported)
-	if !strings.Contains(err.Error(), "CrossHost") {
-		t.Errorf("%v does not name what is missing", err)
-	}
-}
-
-func TestHeldErrorNamesTheHolder(t *testing.T) {
-	s := new(memlock.Store)
-	l := acquire(t, open(t, s.Participant(), &pawl.Options{Holder: pawl.Holder{User: "alice", Host: "ci-7"}}), "a", pawl.Why("release 7"))
-	for _, c := range []*pawl.Client{open(t, s.Participant(), nil), open(t, s.Participant(), nil)} {
-		_, err := c.TryAcquire(context.Background(), "a")
-		var held *pawl.HeldError
-		if !errors.As(err, &held) || held.Info.Holders[0].User != "alice" || held.Info.Holders[0].Why != "release 7" {
-			t.Errorf("error is %v", err)
-		}
-		if want := `pawl: try "a": held by alice@ci-7 (pid `; !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("error %q does not begin with %q", err, want)
-		}
-	}
-	release(t, l)
-}
-
 var unreachable = fails(errors.Join(driver.ErrUnavailable, errNet))
 
 // TestRefusingStore: a store that has answered before and then refuses is not silent. A waiter goes on if that may
@@ -105,6 +81,10 @@ func TestDo(t *testing.T) {
 		})
 		wantIs(t, err, pawl.ErrLost)
 		wantIs(t, err, context.Canceled)
+		wantOne(t, "Do", err) // a program that tries again after an outage would do its work twice
+		if n := strings.Count(err.Error(), "lease lost"); n != 1 {
+			t.Errorf("%q says %d times that the lease was lost", err, n)
+		}
 		func() {
 			defer func() { recover() }()
 			c.Do(ctx, "b", func(context.Context, *pawl.Lease) error { panic("work failed") })

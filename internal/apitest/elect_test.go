@@ -154,32 +154,6 @@ func TestElectOutlivesOutages(t *testing.T) {
 	})
 }
 
-// MaxHold limits a term, and then the other candidates that wait come first.
-func TestElectWithTerms(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		ctx := within(t, time.Hour)
-		var led [3]int
-		var all sync.WaitGroup
-		for i := range led {
-			c := open(t, s.Participant(), nil)
-			all.Go(func() {
-				_ = c.Elect(ctx, "a", func(ctx context.Context, l *pawl.Lease) error {
-					led[i]++
-					<-ctx.Done()
-					return nil
-				}, pawl.MaxHold(time.Minute))
-			})
-		}
-		all.Wait()
-		for i, n := range led {
-			if n < 19 || n > 21 {
-				t.Errorf("candidate %d has led %d times, want a third of 60", i, n)
-			}
-		}
-	})
-}
-
 // A candidate whose place in the queue was confirmed also goes on when the store is
 // away for longer than a TTL.
 func TestElectOutlivesOutagesWhileItWaits(t *testing.T) {

@@ -141,29 +141,6 @@ func disjoint(t *testing.T, err error) {
 	want("Close", c.Close())
 }
 
-// TestLossIsNoOutage: a lease that was lost because its store was away is not ErrUnavailable. A
-// program that tries again after that would do its work twice.
-func TestLossIsNoOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := tap(new(memlock.Store))
-		c := open(t, d, nil)
-		err := c.Do(t.Context(), "a", func(ctx context.Context, l *pawl.Lease) error {
-			cutRenewals(d)
-			<-ctx.Done()
-			return context.Cause(ctx)
-		})
-		wantIs(t, err, pawl.ErrLost)
-		wantOne(t, "Do", err)
-		var lost *pawl.LostError
-		if !errors.As(err, &lost) || !errors.Is(lost.Err, errNet) || !strings.Contains(err.Error(), errNet.Error()) {
-			t.Errorf("%v does not say why it could not be renewed", err)
-		}
-		if n := strings.Count(err.Error(), "lease lost"); n != 1 {
-			t.Errorf("%q says %d times that the lease was lost", err, n)
-		}
-	})
-}
-
 // TestDoubtsOfEachOperation: what is uncertain depends on what was asked for.
 func TestDoubtsOfEachOperation(t *testing.T) {
 	for _, test := range []struct{ op, name, want string }{

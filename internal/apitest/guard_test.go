@@ -16,15 +16,7 @@ import (
 
 // TestGuardNeedsADatabase: what guards nothing says so.
 func TestGuardNeedsADatabase(t *testing.T) {
-	locks, err := memlock.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	lease, err := locks.Acquire(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := acquire(t, open(t, new(memlock.Store).Participant(), nil), "x")
 	if err := lease.Guard(t.Context(), nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Guard = %v; want ErrUnsupported", err)
 	}

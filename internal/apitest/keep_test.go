@@ -56,21 +56,6 @@ func TestHangingStoreGetsFewRenewalsAtOnce(t *testing.T) {
 	})
 }
 
-// A store that is slow renews all the same, even if everything is due at once.
-func TestSlowStoreRenewsAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := tap(new(memlock.Store))
-		answers(d, func(int64) time.Duration { return time.Second })
-		leases := acquireMany(t, open(t, d, &pawl.Options{TTL: 30 * time.Second}), 10000)
-		time.Sleep(2 * time.Minute)
-		for _, l := range leases {
-			if err := l.Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
 // A part of the store that hangs costs only the leases that it has, as one node of a cluster.
 func TestHangingPartCostsItsOwnLeasesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -160,37 +160,6 @@ func TestTryAcquireDoesNotOvertakeTheLine(t *testing.T) {
 	})
 }
 
-func TestSlotsOfOneClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, c, other := pair(t)
-		l := acquire(t, other, "a")
-		var ws []*wish
-		for range 4 {
-			ws = append(ws, want(t, c, pawl.Slots(2)))
-		}
-		if n := atStore(t, c); n != 1 {
-			t.Errorf("%d at the store, want the first", n)
-		}
-		release(t, l)
-		first, second := ws[0].lease(t), ws[1].lease(t)
-		ws[2].waits(t)
-		var slots *pawl.SlotsError
-		_, err := c.Acquire(context.Background(), "b", pawl.Slots(2))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Acquire(context.Background(), "b", pawl.Slots(3)); !errors.As(err, &slots) || slots.Held != 2 || slots.Wanted != 3 {
-			t.Errorf("Acquire of one of 3 slots = %v, want a *SlotsError", err)
-		}
-		release(t, second)
-		third := ws[2].lease(t)
-		ws[3].waits(t)
-		release(t, first)
-		release(t, third)
-		release(t, ws[3].lease(t))
-	})
-}
-
 // plainStore has exclusive leases only.
 type plainStore struct{ driver.Store }
 

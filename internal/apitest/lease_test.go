@@ -200,41 +200,6 @@ func TestReleaseIsRepeatedInTheBackground(t *testing.T) {
 // maxPause is a little more than the longest pause between two repetitions.
 const maxPause = 1500 * time.Millisecond
 
-func TestMaxHoldEndsALeaseThatIsRenewedWell(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := acquire(t, open(t, new(memlock.Store).Participant(), nil), "a", pawl.MaxHold(5*time.Minute))
-		began := time.Now()
-		<-l.Done()
-		if got := time.Since(began); got != 5*time.Minute {
-			t.Errorf("held for %v, want 5m", got)
-		}
-		var lost *pawl.LostError
-		if !errors.As(l.Err(), &lost) || lost.Reason != driver.Limit {
-			t.Errorf("error is %v, want reason %q", l.Err(), driver.Limit)
-		}
-	})
-}
-
-func TestNoRenewIsALeaseOfFixedLengthUnlessExtended(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := tap(new(memlock.Store))
-		l := acquire(t, open(t, d, nil), "a", pawl.NoRenew(), pawl.TTL(10*time.Second))
-		began := time.Now()
-		time.Sleep(5 * time.Second)
-		if err := l.Extend(context.Background(), 20*time.Second); err != nil {
-			t.Fatal(err)
-		}
-		<-l.Done()
-		if got, want := time.Since(began), 25*time.Second-driver.Drift(20*time.Second); got != want {
-			t.Errorf("held for %v, want %v", got, want)
-		}
-		if n := d.renewals.Load(); n != 1 {
-			t.Errorf("%d renewals, want the one of Extend", n)
-		}
-		wantIs(t, l.Extend(context.Background(), time.Second), pawl.ErrLost)
-	})
-}
-
 // Timers stand still while the machine sleeps: every method of the lease must still
 // report its end.
 func TestEveryLookTellsThatTheTimeIsOver(t *testing.T) {
@@ -279,20 +244,6 @@ func TestContextKnowsWhenDoneIsClosed(t *testing.T) {
 	if err := <-released; err != nil {
 		t.Error(err)
 	}
-}
-
-func TestLostLeaseTellsWhoBrokeItAndWhy(t *testing.T) {
-	s := new(memlock.Store)
-	l := acquire(t, open(t, s.Participant(), nil), "a")
-	bob := open(t, s.Participant(), &pawl.Options{Holder: pawl.Holder{User: "bob", Host: "laptop"}})
-	wantIs(t, bob.Break(context.Background(), "a", "another", "mistake"), pawl.ErrHeld)
-	breaks(t, bob, l, "runner died")
-	<-l.Done()
-	var lost *pawl.LostError
-	if !errors.As(l.Err(), &lost) || lost.By == nil || lost.By.User != "bob" || lost.Why != "runner died" {
-		t.Errorf("error is %v", l.Err())
-	}
-	wantIs(t, bob.Break(context.Background(), "a", l.ID(), "again"), pawl.ErrReleased)
 }
 
 func TestContextEndsWithTheLease(t *testing.T) {

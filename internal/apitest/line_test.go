@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,40 +14,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
-
-// A lease is not passed on within one client for ever while others wait.
-func TestOthersGetTheirTurnAgainstABusyClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		busy, other := open(t, s.Participant(), nil), open(t, s.Participant(), nil)
-		l := acquire(t, busy, "a")
-		var stop atomic.Bool
-		var turns atomic.Int64
-		for range 3 {
-			go func() {
-				for !stop.Load() {
-					l := acquire(t, busy, "a")
-					turns.Add(1)
-					release(t, l)
-				}
-			}()
-		}
-		synctest.Wait()
-		got := make(chan int64)
-		go func() {
-			l := acquire(t, other, "a")
-			stop.Store(true)
-			got <- turns.Load()
-			release(t, l)
-		}()
-		synctest.Wait()
-		release(t, l)
-		if n := <-got; n > 20 {
-			t.Errorf("the other client waited for %d turns of the busy one", n)
-		}
-		synctest.Wait()
-	})
-}
 
 // The lease is granted, or passed on, in the very instant in which the waiter
 // gives up: it must be put back, or the name stays held by nobody. With one

@@ -223,24 +223,3 @@ func TestMinHoldOfNobody(t *testing.T) {
 		}
 	})
 }
-
-// A waiter that gives up in the instant in which the store passes a lease on to it has not
-// worked.
-func TestMinHoldGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := open(t, new(memlock.Store).Participant(), nil) // whose grants can be passed on
-		first := acquire(t, c, "a")
-		ctx, cancel := context.WithCancel(t.Context())
-		failed := make(chan error, 1)
-		go func() {
-			_, err := c.Acquire(ctx, "a", pawl.MinHold(time.Hour))
-			failed <- err
-		}()
-		synctest.Wait()
-		cancel()
-		release(t, first)
-		wantIs(t, <-failed, context.Canceled)
-		synctest.Wait()
-		wantFree(t, c, "a")
-	})
-}

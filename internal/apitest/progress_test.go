@@ -41,17 +41,3 @@ func TestProgressEvery(t *testing.T) {
 		_ = l.Release(t.Context())
 	})
 }
-
-// Without ProgressEvery a report changes nothing.
-func TestProgressOfAnyLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := acquire(t, open(t, new(memlock.Store).Participant(), nil), "a")
-		if err := l.Progress(); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(time.Hour)
-		wantIs(t, l.Progress(), nil)
-		release(t, l)
-		wantIs(t, l.Progress(), pawl.ErrReleased)
-	})
-}
