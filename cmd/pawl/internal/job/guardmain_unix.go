@@ -47,7 +47,7 @@ func guardMain(args []string) int {
 	if err != nil {
 		return 2
 	}
-	setName("pawl-guard")
+	_ = os.WriteFile("/proc/self/comm", []byte("pawl-guard"), 0) // on Linux, ps and top would show "exe"
 	catchSignals()
 	adoptOrphans()
 	w.root = os.Getpid()

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,13 +17,6 @@ import (
 // descendant whose own parent ends, in any group or session. So none gets lost.
 func adoptOrphans() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-}
-
-// setName sets the name that ps and top show for this process. Without it they show
-// "exe".
-func setName(name string) {
-	text := append([]byte(name), 0)
-	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&text[0])), 0, 0, 0)
 }
 
 // now is the clock for deadlines that processes exchange: nanoseconds since the machine

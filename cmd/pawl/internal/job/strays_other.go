@@ -13,8 +13,6 @@ import (
 // command's process group, and a process that leaves the group is lost.
 func adoptOrphans() {}
 
-func setName(string) {}
-
 type process struct{}
 
 func (process) signal(syscall.Signal) {}

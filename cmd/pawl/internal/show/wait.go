@@ -44,6 +44,7 @@ type freeing struct {
 	wait  cli.Wait
 	quiet bool
 	store *stores.Store
+	state *report.State // of the store, in the last look
 }
 
 func waitCommand(a *cli.App) *cobra.Command {
@@ -83,14 +84,14 @@ func (f *freeing) run(ctx context.Context) (err error) {
 	if n.Info == nil {
 		return err
 	}
-	if told := f.Print(showJSON{report.Schema, f.store.URL.String(), report.LockOf(n.Info), n.state}, func(io.Writer) error { return nil }); told != nil {
+	if told := f.Print(showJSON{report.Schema, f.store.URL.String(), report.LockOf(n.Info), f.state}, func(io.Writer) error { return nil }); told != nil {
 		return told
 	}
 	return err
 }
 
 // until looks at the lock until it is free or the time is over, and returns the last look.
-func (f *freeing) until(ctx context.Context) (seen, error) {
+func (f *freeing) until(ctx context.Context) (waiting.Notice, error) {
 	began, pause, told := time.Now(), 20*time.Millisecond, false
 	watch := waiting.Outage{Servers: f.store.Guarantees().CrossHost}
 	for first := true; ; first = false {
@@ -98,12 +99,12 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 		if err == nil {
 			err = nested.Surrounding(n.Info, "pawl wait")
 		}
-		if err != nil || n.free {
+		if err != nil || free(n) {
 			return n, err
 		}
 		waited := time.Since(began)
 		n.Tell = !told && waited >= waiting.Patience
-		if watch.Told(&n.Notice, time.Now()) && !f.quiet && f.wait.For != 0 { // with --no-wait there is no wait to tell about
+		if watch.Told(&n, time.Now()) && !f.quiet && f.wait.For != 0 { // with --no-wait there is no wait to tell about
 			told = true
 			fmt.Fprintln(f.Stderr, display.Printable(n.Line(f.name, f.store.URL)))
 		}
@@ -122,18 +123,16 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 	}
 }
 
-// seen is the result of one look at the store.
-type seen struct {
-	waiting.Notice
-	state *report.State
-	free  bool
+// free reports whether a look has found that the lock is free.
+func free(n waiting.Notice) bool {
+	return n.Info != nil && len(n.Info.Holders)+len(n.Info.Waiters) == 0 && n.Quarantine <= 0
 }
 
 // look asks the store about the lock. It returns an error only if it would be useless to ask again.
-func (f *freeing) look(ctx context.Context) (seen, error) {
+func (f *freeing) look(ctx context.Context) (waiting.Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	n := seen{Notice: waiting.Notice{Ahead: -1, Began: time.Now()}}
+	n := waiting.Notice{Ahead: -1, Began: time.Now()}
 	info, err := f.store.Inspect(ctx, f.name)
 	switch {
 	case errors.Is(err, pawl.ErrDenied):
@@ -146,18 +145,17 @@ func (f *freeing) look(ctx context.Context) (seen, error) {
 	}
 	state, err := f.store.Store(ctx)
 	if err == nil {
-		n.state, n.Quarantine = report.StateOf(state), state.Closed
+		f.state, n.Quarantine = report.StateOf(state), state.Closed
 	} else if !errors.Is(err, errors.ErrUnsupported) {
 		n.Failed = err
 		return n, nil
 	}
 	n.Info = info
-	n.free = len(info.Holders)+len(info.Waiters) == 0 && n.Quarantine <= 0
 	return n, nil
 }
 
 // inVain returns the failure for a wait that has timed out.
-func (f *freeing) inVain(n seen) error {
+func (f *freeing) inVain(n waiting.Notice) error {
 	text := fmt.Sprintf("%q: not free after %v", f.name, f.wait.For)
 	switch {
 	case len(n.Info.Holders) > 0:
