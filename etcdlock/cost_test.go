@@ -5,6 +5,7 @@
 package etcdlock
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -68,13 +69,7 @@ func service(method string) string {
 func TestSpareThatIsGone(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, startServer(t).url())
-	for _, acquire := range []struct {
-		name string
-		f    func(*driver.Request) (*participant.Lease, error)
-	}{
-		{"TryAcquire", func(req *driver.Request) (*participant.Lease, error) { return s.TryAcquire(t.Context(), req) }},
-		{"Acquire", func(req *driver.Request) (*participant.Lease, error) { return s.Acquire(t.Context(), req) }},
-	} {
+	for what, acquire := range map[string]func(context.Context, *driver.Request) (*participant.Lease, error){"TryAcquire": s.TryAcquire, "Acquire": s.Acquire} {
 		var old []clientv3.LeaseID
 		for _, g := range []*grant{take(t, s, request("deploy")), take(t, s, request("other"))} {
 			old = append(old, g.backing.id)
@@ -87,12 +82,12 @@ func TestSpareThatIsGone(t *testing.T) {
 		}
 		asked := driver.Now()
 		req := request("deploy")
-		g, err := acquire.f(req)
+		g, err := acquire(t.Context(), req)
 		if err != nil {
-			t.Fatalf("%s = %v", acquire.name, err)
+			t.Fatalf("%s = %v", what, err)
 		}
 		if got := s.grantOf(g, req); got.Since() < asked || len(keys(t, s, got.backing.mark)) != 1 {
-			t.Errorf("%s has a grant from %v ago, with the marks %q", acquire.name, driver.Now().Sub(g.Since()), keys(t, s, got.backing.mark))
+			t.Errorf("%s has a grant from %v ago, with the marks %q", what, driver.Now().Sub(g.Since()), keys(t, s, got.backing.mark))
 		}
 		release(t, g)
 	}

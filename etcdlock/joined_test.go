@@ -12,6 +12,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestJoinedBlindly: a request comes into the queue, and a look would fail. It does not look by itself: its participant has
@@ -73,9 +74,7 @@ func TestPlaceIsGone(t *testing.T) {
 		}
 		return resp.TTL
 	}
-	if !eventually(patience, func() bool { return left(first) < 0 || left(ans.Handle.(*lease)) < 0 }) {
-		t.Error("no etcd lease is revoked")
-	}
+	drivertest.Until(t, "no etcd lease is revoked", func() bool { return left(first) < 0 || left(ans.Handle.(*lease)) < 0 })
 	if left(ans.Handle.(*lease)) < 0 {
 		t.Error("the etcd lease of the lease that has the name is revoked")
 	}

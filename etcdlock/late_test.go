@@ -255,9 +255,7 @@ func TestStreamsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.restart()
-	if !eventually(patience, func() bool { _, err := s.queue(t.Context(), "deploy"); return err == nil }) {
-		t.Fatal("there is no connection after a restart of the server")
-	}
+	drivertest.Until(t, "there is no connection after a restart of the server", func() bool { _, err := s.queue(t.Context(), "deploy"); return err == nil })
 	if err := keepAlive(t, s, g); err != nil {
 		t.Errorf("a keepalive after a restart of the server = %v", err)
 	}

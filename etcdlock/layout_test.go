@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestMutexOfConcurrency: locks of etcd's own package and ours stand in one queue. The
@@ -45,9 +46,7 @@ func TestMutexOfConcurrency(t *testing.T) {
 			locked := make(chan error, 1)
 			again := concurrency.NewMutex(otherSession(t, m), key)
 			go func() { locked <- again.Lock(t.Context()) }()
-			if !eventually(patience, func() bool { return len(keys(t, s, key)) == 3 }) {
-				t.Fatal("the other does not come into the queue")
-			}
+			drivertest.Until(t, "the other does not come into the queue", func() bool { return len(keys(t, s, key)) == 3 })
 			last := wait(t, s, request("deploy"))
 			if !w.Waits() || !last.Waits() {
 				t.Error("we got the lock while the other had it")

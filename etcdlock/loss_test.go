@@ -72,13 +72,9 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	first := wait(t, a, req)
 	second := wait(t, b, request("deploy"))
 	link.Set(drivertest.BlackHole)
-	if !eventually(patience, func() bool { return len(keysOf(t, b, req)) == 0 }) {
-		t.Fatal("the key of the waiter that was cut off does not go")
-	}
+	drivertest.Until(t, "the key of the waiter that was cut off does not go", func() bool { return len(keysOf(t, b, req)) == 0 })
 	link.Set(drivertest.Healthy)
-	if !eventually(patience, func() bool { return len(keysOf(t, b, req)) == 1 }) {
-		t.Fatal("the waiter does not come back")
-	}
+	drivertest.Until(t, "the waiter does not come back", func() bool { return len(keysOf(t, b, req)) == 1 })
 	release(t, held)
 	g := second.granted(patience)
 	if !first.Waits() {

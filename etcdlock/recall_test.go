@@ -70,9 +70,7 @@ func (e *ear) silent(t testing.TB, s *half, name string) {
 	w := wait(t, s, request(name))
 	e.hears(t)
 	w.GiveUp()
-	if !eventually(patience, func() bool { return len(keysOf(t, s, w.req)) == 0 }) {
-		t.Error("the waiter that has given up stays in the queue")
-	}
+	drivertest.Until(t, "the waiter that has given up stays in the queue", func() bool { return len(keysOf(t, s, w.req)) == 0 })
 }
 
 // refusedBy asks for a name that is held, and returns whether its client may keep it.

@@ -30,10 +30,8 @@ func TestLateProofOfALongLease(t *testing.T) {
 	const ttl = time.Minute
 	m := startServer(t)
 	g := take(t, openStore(t, m.url()), requestFor("deploy", ttl))
-	if !eventually(patience, func() bool { return m.metric("etcd_debugging_mvcc_watcher_total") == 1 }) { // else that gives the connection up
-		t.Fatal("nobody listens")
-	}
-	if _, err := g.prove(t.Context()); err != nil { // or gRPC's next ping, after 10 s without an answer, falls into the pause
+	drivertest.Until(t, "nobody listens", func() bool { return m.metric("etcd_debugging_mvcc_watcher_total") == 1 }) // else that gives the connection up
+	if _, err := g.prove(t.Context()); err != nil {                                                                  // or gRPC's next ping, after 10 s without an answer, falls into the pause
 		t.Fatal(err)
 	}
 	m.Stop()

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -202,14 +203,12 @@ func stuckLeaderCostsNoLease(t *testing.T) (shown bool) {
 	}
 	s.backings = wire
 	old := s.term.Load()
-	if !eventually(patience, func() bool { // a read at one of the others tells of the new term
+	drivertest.Until(t, "no read has told of the new leader", func() bool { // a read at one of the others tells of the new term
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := g.prove(ctx)
 		return err == nil && s.term.Load() > old
-	}) {
-		t.Fatal("no read has told of the new leader")
-	}
+	})
 	renewed := func() bool {
 		b := *g.backing
 		return b.keepAlive(t.Context(), s.store) == nil && b.term == s.term.Load() // one that runs beside another has a stream of its own
@@ -218,8 +217,6 @@ func stuckLeaderCostsNoLease(t *testing.T) (shown bool) {
 		t.Error("the lease cannot be renewed, although two members of three are well")
 	}
 	// A read goes to each of the members in turn, and the stuck one does not answer.
-	if !eventually(patience, func() bool { _, err := g.Renew(t.Context(), time.Minute); return err == nil }) {
-		t.Error("Renew fails again and again")
-	}
+	drivertest.Until(t, "Renew fails again and again", func() bool { _, err := g.Renew(t.Context(), time.Minute); return err == nil })
 	return true
 }

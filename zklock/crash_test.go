@@ -151,11 +151,9 @@ func TestTokensAcrossParents(t *testing.T) {
 			ends.wire.Close()
 			release(t, g)
 		}
-		if !eventually(patience, func() bool {
+		drivertest.Until(t, "the servers do not remove the empty node", func() bool {
 			found, _, err := firstSession(d).conn.Exists(d.wire.dir("deploy"))
 			return err == nil && !found
-		}) {
-			t.Fatal("the servers do not remove the empty node")
-		}
+		})
 	}
 }

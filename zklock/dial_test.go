@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestDial: the dialer of the program makes all connections, to names that only it knows.
@@ -41,9 +42,7 @@ func TestDial(t *testing.T) {
 	}
 	before := dialled.Load()
 	s.restart(t)
-	if !eventually(patience, func() bool { return dialled.Load() > before }) {
-		t.Error("the connection after a restart is not the dialer's")
-	}
+	drivertest.Until(t, "the connection after a restart is not the dialer's", func() bool { return dialled.Load() > before })
 	if err := lease.Err(); err != nil {
 		t.Error(err)
 	}

@@ -248,9 +248,7 @@ func TestWatchesDoNotAddUp(t *testing.T) {
 	for range 30 {
 		w := wait(t, b, request("watched", time.Minute))
 		w.GiveUp()
-		if !eventually(patience, func() bool { return len(childrenOf(t, b, "watched")) == 1 }) { // it leaves in the background
-			t.Fatal("the waiter that has given up stays in the queue")
-		}
+		drivertest.Until(t, "the waiter that has given up stays in the queue", func() bool { return len(childrenOf(t, b, "watched")) == 1 }) // it leaves in the background
 		// It may have given up before it looked at the holder's node.
 		looks := &node{s: n}
 		if err := n.watch(t.Context(), g.n.path(), looks); err != nil {
@@ -301,9 +299,7 @@ func TestWatchedAgain(t *testing.T) {
 	d := openURL(t, sharedServer(t).url(), time.Minute)
 	g := take(t, d, request("watched-again", time.Minute))
 	path := g.n.path()
-	if !eventually(patience, func() bool { return get(g.n.s, &g.n.link) != nil }) {
-		t.Fatal("the node is not watched")
-	}
+	drivertest.Until(t, "the node is not watched", func() bool { return get(g.n.s, &g.n.link) != nil })
 	g.n.s.event(zk.Event{Type: zk.EventNodeChildrenChanged, Path: path})
 	if err := g.n.s.conn.Delete(path, -1); err != nil {
 		t.Fatal(err)
@@ -334,9 +330,7 @@ func TestLostAnswerToWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !eventually(patience, func() bool { return e.eaten.Load() == 1 }) {
-		t.Fatal("the node is not watched")
-	}
+	drivertest.Until(t, "the node is not watched", func() bool { return e.eaten.Load() == 1 })
 	g := d.lease(held, req)
 	if err := firstSession(other).conn.Delete(g.n.path(), -1); err != nil {
 		t.Fatal(err)

@@ -104,13 +104,11 @@ func TestRequests(t *testing.T) {
 func watched(t *testing.T, s *client, name string, l line) {
 	t.Helper()
 	one := firstSession(s)
-	if !eventually(patience, func() bool {
+	drivertest.Until(t, "the waiter does not watch its own node and the one before it", func() bool {
 		one.mu.Lock()
 		defer one.mu.Unlock()
 		return !slices.ContainsFunc(l, func(c child) bool { return one.watches[s.wire.dir(name)+"/"+c.name] == nil })
-	}) {
-		t.Fatal("the waiter does not watch its own node and the one before it")
-	}
+	})
 }
 
 // behind lets a hold a name and b wait for it, and returns when b watches both nodes.
@@ -172,12 +170,10 @@ func TestDeletedWaiterAsksOnce(t *testing.T) {
 	if err := firstSession(a).conn.Delete(a.wire.dir(name)+"/"+l[1].name, -1); err != nil {
 		t.Fatal(err)
 	}
-	if !eventually(patience, func() bool {
+	drivertest.Until(t, "the waiter does not join the queue again", func() bool {
 		again, _ := readLine(childrenOf(t, a, name), 0)
 		return len(again) == 2 && again[1].name != l[1].name
-	}) {
-		t.Fatal("the waiter does not join the queue again")
-	}
+	})
 	release(t, g)
 	release(t, w.granted(t))
 	// Whatever b asks besides goes the same way, in turn with this.

@@ -31,9 +31,7 @@ func TestPausedLeader(t *testing.T) {
 	b := openURL(t, e.url(leader, (leader+2)%3), 20*time.Second)
 	release(t, take(t, b, request(name, 20*time.Second))) // the node of the name is there now
 	// The client connected long ago.
-	if !eventually(patience, func() bool { return firstSession(idle).asks() > 3 }) {
-		t.Fatal("an idle client asks the servers nothing")
-	}
+	drivertest.Until(t, "an idle client asks the servers nothing", func() bool { return firstSession(idle).asks() > 3 })
 
 	e.servers[leader].Stop()
 	time.Sleep(ttl * 3 / 4) // it is the pause that is tested
@@ -57,9 +55,7 @@ func TestPausedLeader(t *testing.T) {
 		t.Fatal("the follower does not pass the request on")
 	}
 	e.servers[leader].Cont()
-	if !eventually(patience, func() bool { return len(childrenOf(t, b, name)) > 0 }) {
-		t.Fatal("the request was not carried out")
-	}
+	drivertest.Until(t, "the request was not carried out", func() bool { return len(childrenOf(t, b, name)) > 0 })
 	made := driver.Now()
 	w := wait(t, b, request(name, 20*time.Second))
 	next := w.granted(t)

@@ -170,13 +170,11 @@ func TestLostData(t *testing.T) {
 		t.Fatal(err)
 	}
 	var next *participant.Lease
-	if !eventually(2*patience, func() bool { // three timeouts of silence, and more
+	drivertest.Until(t, "the client cannot be used any more", func() bool { // three timeouts of silence, and more
 		var err error
 		next, err = d.TryAcquire(t.Context(), request("deploy", ttl))
 		return err == nil
-	}) {
-		t.Fatal("the client cannot be used any more")
-	}
+	})
 	if until := g.Since().Add(ttl); driver.Now() < until {
 		t.Errorf("another lease was granted %v before the end of the lost one", until.Sub(driver.Now()))
 	}

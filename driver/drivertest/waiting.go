@@ -79,3 +79,11 @@ func Receive[T any](t testing.TB, c <-chan T, missing string) (v T) {
 	}
 	return v
 }
+
+// Until waits until f returns true. If it does not, the test fails with the text missing.
+func Until(t testing.TB, missing string, f func() bool) {
+	t.Helper()
+	if !servers.Eventually(servers.Patience, f) {
+		t.Fatal(missing)
+	}
+}
