@@ -15,7 +15,6 @@ import (
 // Obstacle is what a call of Acquire finds in its way.
 type Obstacle struct {
 	held  atomic.Pointer[driver.Held]
-	over  atomic.Bool // the call has ended
 	timer *time.Timer
 }
 
@@ -27,9 +26,6 @@ const obstacleAfter = 50 * time.Millisecond
 func (c *Client) FindObstacle(name string) *Obstacle {
 	o := new(Obstacle)
 	o.timer = time.AfterFunc(obstacleAfter+c.random.spread(obstacleAfter/10), func() {
-		if o.over.Load() {
-			return
-		}
 		c.Go(func(ctx context.Context) { // Close waits for it
 			ctx, cancel := context.WithTimeout(ctx, participant.RequestTimeout)
 			defer cancel()
@@ -41,10 +37,7 @@ func (c *Client) FindObstacle(name string) *Obstacle {
 	return o
 }
 
-func (o *Obstacle) Stop() {
-	o.over.Store(true)
-	o.timer.Stop()
-}
+func (o *Obstacle) Stop() { o.timer.Stop() }
 
 // Held returns the lease that the call has found in its way so far, or nil.
 func (o *Obstacle) Held() *driver.Held {

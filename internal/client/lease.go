@@ -3,9 +3,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/pawl-go/pawl/driver"
@@ -109,7 +109,7 @@ func (l *Lease) Holds() int { return locked(l, (*trust.Lease).Holds) }
 
 // Files returns the open files that a child process must inherit.
 func (l *Lease) Files() []*os.File {
-	if l.Cause() != nil || !l.grant.remote.Inherits() || !locked(l, (*trust.Lease).Bind) {
+	if l.Cause() != nil || !locked(l, (*trust.Lease).Bind) {
 		return nil
 	}
 	return l.grant.remote.Files()
@@ -129,15 +129,8 @@ func (l *Lease) Guard(ctx context.Context, tx any) error {
 	if l.grant.remote == nil { // it is empty
 		return err
 	}
-	switch guards := l.grant.remote.Guards(); {
-	case !guards && err == nil:
-		return fmt.Errorf("this store is not a database whose transactions a lease can guard; send the Token with each write instead: %w", errors.ErrUnsupported)
-	case !guards:
-		return err
-	case err == nil && !locked(l, (*trust.Lease).Bind):
-		if err = l.Cause(); err == nil {
-			err = driver.ErrReleased
-		}
+	if err == nil && !locked(l, (*trust.Lease).Bind) {
+		err = cmp.Or(l.Cause(), driver.ErrReleased)
 	}
 	return l.grant.remote.Guard(ctx, tx, err)
 }

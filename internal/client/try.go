@@ -22,16 +22,13 @@ func (c *Client) TryAcquire(ctx context.Context, req *driver.Request, call Call)
 	switch {
 	case here.kept != nil:
 		return here.kept, nil
-	case here.returned != nil:
-	case here.mine != nil && here.mine.Ended() == nil:
+	case here.returned == nil && here.mine != nil && here.mine.Ended() == nil:
 		return nil, here.mine.heldError()
-	}
-	if here.waiting {
+	case here.waiting:
 		ctx, cancel := c.UntilClose(ctx)
 		defer cancel()
 		return nil, c.heldBefore(ctx, req.Name)
-	}
-	if here.returned != nil {
+	case here.returned != nil:
 		select {
 		case <-here.returned:
 		case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -204,24 +205,21 @@ func (l *Lease) OnWanted(f func()) {
 	}
 }
 
-// Guards reports whether the store is a driver.Guarder.
-func (l *Lease) Guards() bool { _, ok := l.p.store.(driver.Guarder); return ok }
-
-// Guard lets tx, a transaction on the database of the store, commit only if the lease has not ended; see
-// driver.Guarder.
+// Guard lets tx, a transaction on the database of the store, commit only if the lease has not ended, as end, if it is not
+// nil, says; see driver.Guarder. It returns errors.ErrUnsupported if the store is none.
 func (l *Lease) Guard(ctx context.Context, tx any, end error) error {
-	g, ok := l.p.store.(driver.Guarder)
-	if !ok {
-		return errors.ErrUnsupported
-	}
 	if end == nil {
 		end = l.over()
 	}
-	return g.Guard(ctx, l.ref, l.token, tx, end)
+	g, ok := l.p.store.(driver.Guarder)
+	switch {
+	case ok:
+		return g.Guard(ctx, l.ref, l.token, tx, end)
+	case end != nil:
+		return end
+	}
+	return fmt.Errorf("this store is not a database whose transactions a lease can guard; send the Token with each write instead: %w", errors.ErrUnsupported)
 }
-
-// Inherits reports whether the store is a driver.Inheriter.
-func (l *Lease) Inherits() bool { _, ok := l.p.store.(driver.Inheriter); return ok }
 
 // Files returns the files that keep the lease alive while a child process has them open, or nil if the store has none;
 // see driver.Inheriter.
