@@ -83,13 +83,13 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 }
 
 // holder returns the holder with a lease. If it is known no more, only the path of the FIFO is set.
-func (s *store) holder(enc, lease string) shownMember {
+func (s *store) holder(enc, lease string) shownHolder {
 	for _, m := range s.members(enc) {
 		if m.Lease == lease {
 			return m
 		}
 	}
-	h := shownMember{path: s.path(enc, fifoSuffix)}
+	h := shownHolder{path: s.path(enc, fifoSuffix)}
 	if st, err := s.read(enc); err == nil && st.rec.Lease == lease {
 		h.record = st.rec
 	}

@@ -38,23 +38,23 @@ func memberText(r record) string {
 	return string(text)
 }
 
-// shownMember is a holder as other participants see it.
-type shownMember struct {
+// shownHolder is a holder as other participants see it.
+type shownHolder struct {
 	record
 	known bool   // the record was read; a member that is leaving has none
 	path  string // the path of the FIFO
 }
 
 // members returns the live members in the order of their tokens.
-func (s *store) members(enc string) []shownMember {
+func (s *store) members(enc string) []shownHolder {
 	q := s.memberDir(enc)
 	tickets, _ := q.list()
-	var members []shownMember
+	var members []shownHolder
 	for _, t := range tickets {
 		if !q.alive(t) {
 			continue
 		}
-		m := shownMember{path: q.path(t)}
+		m := shownHolder{path: q.path(t)}
 		if text, err := os.Readlink(m.path + whoSuffix); err == nil {
 			m.known = json.Unmarshal([]byte(text), &m.record) == nil
 		}
@@ -76,7 +76,7 @@ func (s *store) inTheWay(enc string, req *driver.Request) ([]*watch, error) {
 	}
 	members := s.members(enc)
 	// All members are of one kind. A member that is leaving does not show which.
-	kind := slices.IndexFunc(members, func(m shownMember) bool { return m.known })
+	kind := slices.IndexFunc(members, func(m shownHolder) bool { return m.known })
 	alike := kind < 0 || members[kind].Shared == req.Shared && members[kind].Slots == req.Slots
 	if alike && kind >= 0 && (req.Shared || len(members) < req.Slots) {
 		return nil, nil

@@ -50,9 +50,9 @@ func (s *store) lined(string) bool { return false }
 
 func (s *store) waiters(string) []driver.Waiter { return nil }
 
-type shownMember struct{ record }
+type shownHolder struct{ record }
 
-func (s *store) members(string) []shownMember { return nil }
+func (s *store) members(string) []shownHolder { return nil }
 
 // flocks returns nil: the owners of flocks are unknown here.
 func flocks() map[string]int { return nil }
