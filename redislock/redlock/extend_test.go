@@ -13,24 +13,6 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-func TestExtendNeedsAQuorum(t *testing.T) {
-	withLease(t, 5, func(t *testing.T, all []*master, g *grant) {
-		time.Sleep(time.Second)
-		all[0].set(always(fault{refused: true}))
-		all[1].set(always(fault{lost: true}))
-		began := driver.Now()
-		since, err := g.Renew(t.Context(), 10*time.Second)
-		if err != nil || since != began {
-			t.Errorf("Renew with a minority down = %v before now, %v; want now", began.Sub(since), err)
-		}
-		elapsed(t, began, 0)
-		all[2].set(always(fault{lost: true}))
-		if _, err = g.Renew(t.Context(), 10*time.Second); err == nil || errors.Is(err, driver.ErrLost) {
-			t.Errorf("Renew with a majority down = %v; want an error that is not ErrLost: it may still succeed", err)
-		}
-	})
-}
-
 func TestExtendWithinTheValidityOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)

@@ -75,21 +75,17 @@ func (d *store) talking(heard []bool) bool {
 	return false
 }
 
-// grace returns how long to wait for the nodes that have not answered: graceOf the usual TTL, or
-// only least if all these nodes are silent.
-func (d *store) grace(heard []bool, least time.Duration) time.Duration {
+// behind returns how long to wait for the other nodes, once a quorum has answered: not at all if they are silent.
+func (d *store) behind(heard []bool) time.Duration {
 	if d.talking(heard) {
 		return d.graceOf(d.ttl)
 	}
-	return least
+	return 0
 }
-
-// behind returns how long to wait for the other nodes, once a quorum has answered.
-func (d *store) behind(heard []bool) time.Duration { return d.grace(heard, 0) }
 
 // needed does what behind does, for nodes whose votes decide: a node that is far away has the time that its answers take.
 func (d *store) needed(heard []bool) time.Duration {
-	wait := d.grace(heard, 0)
+	wait := d.behind(heard)
 	for i, m := range d.members {
 		if d.fixed > 0 || heard[i] || m.quiet() {
 			continue

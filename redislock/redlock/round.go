@@ -20,6 +20,7 @@ type tally struct {
 	has     votes                  // of nodes where the lease has the lock
 	stored  votes                  // of nodes that have stored its token, too
 	shared  bool                   // the claim is shared
+	renews  bool                   // the lease has its token: a renewal needs locks only
 	others  []nodewire.State       // of nodes where others have what the claim wants
 	wished  []nodewire.State       // of nodes where a writer waits for the readers to go
 	closed  []reply[nodewire.Vote] // of nodes that grant nothing now
@@ -68,7 +69,7 @@ func (t *tally) add(a reply[nodewire.Vote]) {
 	switch {
 	case v.Has:
 		t.has.add(v.Run)
-		if v.Stored {
+		if v.Stored || t.renews {
 			t.stored.add(v.Run)
 		}
 	case v.Ended:
@@ -97,8 +98,8 @@ const (
 	lost              // no quorum is possible any more
 )
 
-// forGrant decides about a grant: a quorum must have stored the token.
-func (t *tally) forGrant() verdict {
+// decide returns the verdict: a quorum must have stored the token.
+func (t *tally) decide() verdict {
 	q := t.d.quorum
 	switch {
 	case t.stored.n >= q:
@@ -111,33 +112,22 @@ func (t *tally) forGrant() verdict {
 	return undecided
 }
 
-// forExtension decides about an extension: a quorum must have the lock.
-func (t *tally) forExtension() verdict {
-	switch {
-	case t.has.n >= t.d.quorum:
-		return won
-	case t.has.n+t.open < t.d.quorum:
-		return lost
-	}
-	return undecided
-}
-
 // count adds up the answers to proposals that were sent now, until the verdict is certain, or ctx or the store ends.
 // Once a quorum has answered, an attempt waits for the other nodes only for a grace: in a split vote, a silent node
 // would hold up all clients. A renewal waits for longer, because its lease needs that node.
 func (d *store) count(ctx context.Context, mode nodewire.Mode, shared bool, answers <-chan reply[nodewire.Vote], ttl time.Duration) (*tally, verdict, error) {
-	t := &tally{d: d, shared: shared, timeout: d.timeout(ttl), open: len(d.members), heard: make([]bool, len(d.members))}
+	t := &tally{d: d, shared: shared, renews: mode == nodewire.Heal, timeout: d.timeout(ttl), open: len(d.members), heard: make([]bool, len(d.members))}
 	n := len(d.members)
 	runs := make([]string, 2*n)
 	t.has.runs, t.stored.runs = runs[:0:n], runs[n:n]
-	decide, grace := t.forGrant, d.needed
-	if mode == nodewire.Heal {
-		decide, grace = t.forExtension, nil
+	grace := d.needed
+	if t.renews {
+		grace = nil
 	}
 	sent, v := driver.Now(), undecided
 	err := gather(ctx, d, d.ctx.Done(), answers, grace, func(a reply[nodewire.Vote]) bool {
 		t.add(a)
-		v = decide()
+		v = t.decide()
 		return v != undecided
 	})
 	if err != nil {

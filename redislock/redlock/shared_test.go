@@ -49,41 +49,6 @@ func acquire(ctx context.Context, d *store, req *driver.Request) <-chan *grant {
 	return got
 }
 
-// TestReadersAndWriters: a quorum for one and a quorum for the other share a node,
-// whichever nodes they are.
-func TestReadersAndWriters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(5)
-		a, b := start(t, all, nil), start(t, all, nil)
-		for first := range 5 {
-			down := func(nodes ...int) {
-				for i, m := range all {
-					m.set(nil)
-					for _, n := range nodes {
-						if i == n%5 {
-							m.set(always(fault{refused: true}))
-						}
-					}
-				}
-			}
-			for _, kinds := range [][2]bool{{true, false}, {false, true}} {
-				down(first, first+1)
-				req, other := request(), request()
-				req.Shared, other.Shared = kinds[0], kinds[1]
-				g := get(t, a, req)
-				down(first+2, first+3)
-				if g, err := b.TryAcquire(t.Context(), other); err == nil {
-					t.Errorf("nodes %d and %d down, then two others: token %d beside the lease with token %d", first, first+1, g.Token(), 0)
-				}
-				down()
-				release(t, g)
-				time.Sleep(2 * time.Minute) // marks and debts are over
-				free(t, all, "")
-			}
-		}
-	})
-}
-
 // TestReadersHeal: a node that has lost its readers gets back those too that have not
 // the largest token, but none that a writer has overtaken.
 func TestReadersHeal(t *testing.T) {

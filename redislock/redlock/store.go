@@ -58,9 +58,9 @@ type store struct {
 	closed  bool
 	work    sync.WaitGroup // Add under mu, while not closed
 	random  *rand.Rand
-	waiting map[string]*turn      // of waiters in the queues, by the lease id of the claim
-	handed  map[string]handedOver // by name
-	warned  driver.Instant        // when closed nodes were last reported
+	waiting map[string]*turn  // of waiters in the queues, by the lease id of the claim
+	handed  map[string]uint64 // by name; see handOver
+	warned  driver.Instant    // when closed nodes were last reported
 }
 
 var (
@@ -94,6 +94,7 @@ func newStore(ctx context.Context, nodes []nodewire.Node, opts *Options) (*store
 		log:       opts.Logger,
 		assumeNew: opts.AssumeNew,
 		waiting:   make(map[string]*turn),
+		handed:    make(map[string]uint64),
 	}
 	if d.clock == nil {
 		d.clock = time.Now
@@ -253,7 +254,7 @@ func (d *store) Close() error {
 	for i, m := range d.members {
 		idle[i] = m.idle()
 	}
-	cut := time.AfterFunc(d.grace(idle, minDebtPause), d.cut)
+	cut := time.AfterFunc(max(d.behind(idle), minDebtPause), d.cut)
 	d.work.Wait()
 	cut.Stop()
 	d.cut()

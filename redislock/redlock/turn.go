@@ -245,26 +245,20 @@ func (d *store) nextToken(token uint64) uint64 {
 	return 0
 }
 
-// handedOver is a name that this client has released to a waiter. A caller that asks for it again at once joins the queues
-// without a proposal, which would only cost the nodes time.
-type handedOver struct {
-	token uint64 // of the next lease
-	till  driver.Instant
-}
+// handedFor is how long a client remembers that it has handed a name over. A caller that asks for the name again meanwhile
+// joins the queues without a proposal, which would only cost the nodes time.
+const handedFor = 100 * time.Millisecond
 
-const (
-	// maxHandedOver bounds the names in store.handed.
-	maxHandedOver = 1024
-	handedFor     = 100 * time.Millisecond
-)
-
+// handOver records that the name was handed over. token is that of the next lease.
 func (d *store) handOver(name string, token uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.handed == nil || len(d.handed) >= maxHandedOver {
-		d.handed = make(map[string]handedOver)
-	}
-	d.handed[name] = handedOver{token, driver.Now().Add(handedFor)}
+	d.handed[name] = token
+	time.AfterFunc(handedFor, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.handed, name)
+	})
 }
 
 // comesBack reports whether this client has just handed the name over. Then it gives the lease its place in the queues.
@@ -272,13 +266,11 @@ func (l *lease) comesBack() bool {
 	d := l.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h, ok := d.handed[l.req.Name]
+	token, ok := d.handed[l.req.Name]
 	if !ok || l.req.Shared {
 		return false
 	}
 	delete(d.handed, l.req.Name)
-	if driver.Now() < h.till {
-		l.waits, l.floor, l.place = true, h.token, h.token
-	}
-	return l.waits
+	l.waits, l.floor, l.place = true, token, token
+	return true
 }
