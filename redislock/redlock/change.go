@@ -137,7 +137,7 @@ func (c *change) close() {
 	}
 }
 
-// each calls f for all nodes at once. It keeps the entries that f returns in seen, and the errors in errs.
+// each calls f for all nodes at once. Then it keeps the entries that f returns in seen, and the errors in errs.
 func (c *change) each(ctx context.Context, f func(ctx context.Context, addr string, n *redisNode) (entry, error)) {
 	ctx, cancel := context.WithTimeout(ctx, 2*lookTimeout)
 	defer cancel()

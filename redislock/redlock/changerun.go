@@ -97,18 +97,15 @@ func (c *change) other(addr string, e entry) error {
 // in the store only if over allows it.
 func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) map[string]string {
 	addrN := c.addrsOf(next)
-	ids := make(map[string]string)
-	for a := range c.nodes {
-		ids[a] = c.idOf(a)
-	}
 	c.each(ctx, func(ctx context.Context, addr string, n *redisNode) (entry, error) {
+		id := c.idOf(addr)
 		is, err := n.record(ctx, "", entry{}, 0)
 		switch {
-		case err != nil, ids[addr] == "":
+		case err != nil, id == "":
 			return is, err
 		case is.founded() && (is.store != c.now.store || !over(is)):
 		default:
-			e := c.now.as(ids[addr])
+			e := c.now.as(id)
 			e.state, e.mark, e.next, e.addrN, e.by = isClosed, strings.ToLower(rand.Text()[:10]), next, addrN, c.by
 			if is, err = c.put(ctx, n, is, e); err != nil {
 				return is, err
@@ -229,16 +226,12 @@ func (c *change) opened(next entry) (n int) {
 // write records next at each node that has an earlier generation, or belongs to no store. It replaces the entry of a closed
 // node only if right allows it.
 func (c *change) write(ctx context.Context, next entry, right func(entry) bool) {
-	last, ids := c.seen, make(map[string]string)
-	for a := range c.nodes {
-		ids[a] = c.idOf(a)
-	}
 	c.each(ctx, func(ctx context.Context, addr string, n *redisNode) (entry, error) {
-		was := last[addr]
+		was, id := c.seen[addr], c.idOf(addr)
 		ok := was.state == isOpen && was.store == next.store || was.state == isClosed && right(was) || !was.founded()
-		if ids[addr] == "" || !ok || was.gen >= next.gen {
+		if id == "" || !ok || was.gen >= next.gen {
 			return n.record(ctx, "", entry{}, 0)
 		}
-		return c.put(ctx, n, was, next.as(ids[addr]))
+		return c.put(ctx, n, was, next.as(id))
 	})
 }
