@@ -151,7 +151,7 @@ func TestSentinelPassword(t *testing.T) {
 	t.Parallel()
 	master := startServer(t, "--requirepass", "s3cret")
 	host, port, _ := net.SplitHostPort(master.Addr)
-	sentinel := startSentinel(t, 0, host, port, "sentinel auth-pass mymaster s3cret", "requirepass w4tch",
+	sentinel := startSentinel(t, host, port, "sentinel auth-pass mymaster s3cret", "requirepass w4tch",
 		"user guard on >w4tcher allchannels allkeys +@all")
 	file := filepath.Join(t.TempDir(), "password")
 	must(t, os.WriteFile(file, []byte("w4tch\n"), 0o600))

@@ -9,16 +9,11 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -37,8 +32,8 @@ func startGroup(t *testing.T) *group {
 		g.replicas[i] = startServer(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
 	}
 	var sentinels []string
-	for i := range 3 {
-		sentinels = append(sentinels, startSentinel(t, i, host, port))
+	for range 3 {
+		sentinels = append(sentinels, startSentinel(t, host, port))
 	}
 	g.url = "redis://" + sentinels[0] + "?" + url.Values{"addr": sentinels[1:], "master_set": {"mymaster"}}.Encode()
 	ready := func() bool {
@@ -58,21 +53,13 @@ func startGroup(t *testing.T) *group {
 }
 
 // startSentinel starts a sentinel for a master, with more lines in its file.
-func startSentinel(t *testing.T, i int, host, port string, more ...string) string {
+func startSentinel(t *testing.T, host, port string, more ...string) string {
 	t.Helper()
-	addr, dir := drivertest.FreeAddr(t), t.TempDir()
-	_, own, _ := net.SplitHostPort(addr)
-	conf := filepath.Join(dir, fmt.Sprintf("sentinel%d.conf", i))
-	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor mymaster %s %s 2\n"+
-		"sentinel down-after-milliseconds mymaster 500\nsentinel failover-timeout mymaster 3000\n", own, dir, host, port)
-	text += strings.Join(more, "\n") + "\n"
-	must(t, os.WriteFile(conf, []byte(text), 0o600))
-	cmd := exec.Command(servers.RedisServer(), conf, "--sentinel")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	must(t, cmd.Start())
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	await(t, "a sentinel does not answer", func() bool { c, err := net.Dial("tcp", addr); return err == nil && c.Close() == nil })
-	return addr
+	s := servers.NewSentinel(t.TempDir(), append([]string{fmt.Sprintf("sentinel monitor mymaster %s %s 2", host, port),
+		"sentinel down-after-milliseconds mymaster 500", "sentinel failover-timeout mymaster 3000"}, more...)...)
+	must(t, s.Begin())
+	t.Cleanup(s.End)
+	return s.Addr
 }
 
 // TestFailover: a replica that becomes the master lacks a lease that was granted

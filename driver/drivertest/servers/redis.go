@@ -45,21 +45,16 @@ func NewRedis(dir string, args ...string) *Redis {
 	return r
 }
 
-// NewSentinel returns a sentinel that is not started yet. It watches the master at an address, under a name; two
-// sentinels agree that the master is down. lines are more settings, with the name after the first word.
-func NewSentinel(dir, name, master string, lines ...string) *Redis {
+// NewSentinel returns a sentinel that is not started yet, with lines in its file that name the master.
+func NewSentinel(dir string, lines ...string) *Redis {
 	r := NewRedis(dir)
 	r.command = func() (*exec.Cmd, error) {
-		conf := filepath.Join(dir, "sentinel.conf")
-		if b, _ := os.ReadFile(conf); strings.Contains(string(b), "port "+r.port()+"\n") {
-			return exec.Command(r.Program, conf, "--sentinel"), nil // the sentinel has written there what it knows
+		conf, port := filepath.Join(dir, "sentinel.conf"), "port "+r.port()+"\n"
+		cmd := exec.Command(r.Program, conf, "--sentinel")
+		if b, _ := os.ReadFile(conf); strings.Contains(string(b), port) {
+			return cmd, nil // the sentinel has written there what it knows
 		}
-		host, port, _ := net.SplitHostPort(master)
-		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor %s %s %s 2\n", r.port(), dir, name, host, port)
-		for _, line := range lines {
-			text += "sentinel " + strings.Replace(line, " ", " "+name+" ", 1) + "\n"
-		}
-		return exec.Command(r.Program, conf, "--sentinel"), os.WriteFile(conf, []byte(text), 0o600)
+		return cmd, os.WriteFile(conf, []byte(port+"bind 127.0.0.1\ndir "+dir+"\n"+strings.Join(lines, "\n")+"\n"), 0o600)
 	}
 	r.serves = func() bool { return strings.Contains(r.Output(), "+monitor master") }
 	return r

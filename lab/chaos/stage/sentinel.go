@@ -45,7 +45,9 @@ func newSentinel(s Settings) (*Topology, error) {
 	}
 	for i := range 3 {
 		dir := filepath.Join(s.Dir, fmt.Sprint("sentinel", i))
-		r := &Redis{Redis: servers.NewSentinel(dir, "m", t.links[0].Addr(), "down-after-milliseconds 2000", "failover-timeout 4000")}
+		host, port, _ := net.SplitHostPort(t.links[0].Addr())
+		r := &Redis{Redis: servers.NewSentinel(dir, fmt.Sprintf("sentinel monitor m %s %s 2", host, port),
+			"sentinel down-after-milliseconds m 2000", "sentinel failover-timeout m 4000")}
 		if err := r.begin(); err != nil {
 			return nil, err
 		}
