@@ -53,7 +53,7 @@ var layers = []struct {
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"lab/linear"}, others: []string{"github.com/anishathalye/porcupine"}},
 	{packages: []string{"lab/fencetest"}},
-	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "golang.org/x/sync/errgroup", "github.com/spf13/", "github.com/gdamore/tcell/"}},
+	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "golang.org/x/term", "golang.org/x/sync/errgroup", "github.com/spf13/", "github.com/gdamore/tcell/"}},
 	// Processes that use what is published, servers, and a judge that knows neither.
 	{packages: []string{"lab/chaos"}, others: []string{"golang.org/x/sys"}},
 	{packages: []string{"lab/count"}},

@@ -33,7 +33,7 @@ type tree struct {
 const root = "../.."
 
 var (
-	flagCall   = regexp.MustCompile(`(?:\b(?:Duration|Choice)Var|\.(?:Bool|StringArray|String|Duration|Int|Int64|Uint64)?(?:Var)?P?)\((?:[^",]*, ){0,2}"([a-z][a-z-]*)", `)
+	flagCall   = regexp.MustCompile(`(?:\b(?:Duration|Choice)Var|\.(?:Bool|StringArray|String|Duration|Int|Int64|Uint64|Func)?(?:Var)?P?)\((?:[^",]*, ){0,2}"([a-z][a-z-]*)", `)
 	verbUse    = regexp.MustCompile(`Use:\s+"([a-z-]+)`)
 	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 )
