@@ -68,7 +68,7 @@ func (s *Session) opened(command string, do func(*Session) (int, error)) (int, e
 	opts := &pawl.Options{
 		TTL:      s.TTL,
 		Holder:   pawl.Holder{Who: s.Who, PID: s.pid(), Command: command},
-		Observer: pawl.Observer{Suspect: s.suspect, Closed: s.closed, Stepped: s.stepped, Silent: s.silent, Refused: s.refusing},
+		Observer: s.observer(),
 	}
 	var err error
 	if s.Store, err = stores.Open(s.App.Store, s.Connect, opts, true); err != nil {
@@ -80,6 +80,11 @@ func (s *Session) opened(command string, do func(*Session) (int, error)) (int, e
 	listen(s.Signals, ending)
 	defer signal.Stop(s.Signals)
 	return do(s)
+}
+
+// observer tells the user what happens to leases and their store.
+func (s *Session) observer() pawl.Observer {
+	return pawl.Observer{Suspect: s.suspect, Closed: s.closed, Stepped: s.stepped, Silent: s.silent, Refused: s.refusing}
 }
 
 // Released tells that the lease was released, or that the release failed with err.

@@ -22,11 +22,11 @@ func TestTold(t *testing.T) {
 		tell        func(*Session)
 		event, want string
 	}{
-		{func(s *Session) { s.stepped(pawl.Event{Server: "redis://host", Step: time.Hour}) }, "clock", "the clock of redis://host was set forward by 1h0m0s: locks may have ended early"},
-		{func(s *Session) { s.stepped(pawl.Event{Server: "redis://host", Step: -time.Minute}) }, "clock", "the clock of redis://host was set back by 1m0s: locks of crashed holders last"},
-		{func(s *Session) { s.silent(pawl.Event{Server: "redis://host", Waited: 12 * time.Second}) }, "silent", "redis://host does not answer; silent for 12s"},
+		{func(s *Session) { s.observer().Stepped(pawl.Event{Server: "redis://host", Step: time.Hour}) }, "clock", "the clock of redis://host was set forward by 1h0m0s: locks may have ended early"},
+		{func(s *Session) { s.observer().Stepped(pawl.Event{Server: "redis://host", Step: -time.Minute}) }, "clock", "the clock of redis://host was set back by 1m0s: locks of crashed holders last"},
+		{func(s *Session) { s.observer().Silent(pawl.Event{Server: "redis://host", Waited: 12 * time.Second}) }, "silent", "redis://host does not answer; silent for 12s"},
 		{func(s *Session) {
-			s.refusing(pawl.Event{Err: fmt.Errorf("%w: OOM: give it more memory", pawl.ErrUnavailable)})
+			s.observer().Refused(pawl.Event{Err: fmt.Errorf("%w: OOM: give it more memory", pawl.ErrUnavailable)})
 		}, "refused", "the store refuses requests: OOM: give it more memory"},
 	} {
 		said, told := new(lines), new(lines)
