@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"hash/crc32"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,3 +53,20 @@ var slotTags = sync.OnceValue(func() *[epoch.SlotCount]int {
 	}
 	return tags
 })
+
+// EpochKey returns the key of the record of the epoch, for the key of a lock.
+func (c *Cluster) EpochKey(key string) string { return c.epochKey(c.slot(key)) }
+
+// floors is how many token floors a single server has. They are so many that two busy names rarely share a floor,
+// and so few that they take a megabyte at most.
+const floors = 8192
+
+// FloorKey returns the key of the token floor, for the key of a lock. In a cluster all locks of a slot share a floor; at a
+// single server, locks with the same checksum do.
+func (c *Cluster) FloorKey(key string) string {
+	if c.one != nil {
+		var text [64]byte // saves the allocation of strconv.Itoa
+		return string(strconv.AppendUint(append(append(text[:0], c.conf.Prefix...), "token:"...), uint64(crc32.ChecksumIEEE([]byte(key))%floors), 10))
+	}
+	return c.conf.Prefix + "token:{" + slotTag(slotOf(key)) + "}"
+}
