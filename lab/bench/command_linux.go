@@ -12,18 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commands has the command lines of the contenders of S10, which are programs.
-var commands = map[string]func(dir string) []string{
-	"true":               func(string) []string { return []string{"true"} },
-	"flock x true":       func(dir string) []string { return []string{"flock", filepath.Join(dir, "x"), "true"} },
-	"pawl run x -- true": func(dir string) []string { return []string{filepath.Join(dir, "pawl"), "run", "x", "--", "true"} },
+// The contenders of S10 are programs.
+func init() {
+	enlist(
+		&contender{name: "true", kind: floor, command: func(string) []string { return []string{"true"} }},
+		&contender{name: "flock x true", command: func(dir string) []string { return []string{"flock", filepath.Join(dir, "x"), "true"} }},
+		&contender{name: "pawl run x -- true", kind: ours, command: func(dir string) []string {
+			return []string{filepath.Join(dir, "pawl"), "run", "x", "--", "true"}
+		}},
+	)
 }
 
 // command runs a program again and again, on all processors.
 func (r *run) command(contender, _ string) (*sample, error) {
-	words := commands[contender](r.dir)
+	words := contenders[contender].command(r.dir)
 	s := &sample{Extra: map[string]float64{}}
-	if kindOf(contender) == ours {
+	if contenders[contender].kind == ours {
 		size, err := buildPawl(words[0])
 		if err != nil {
 			return nil, err

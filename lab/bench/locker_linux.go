@@ -25,6 +25,8 @@ type contender struct {
 	kind   kind
 	open   func(ctx context.Context, w *world, s seat) (locker, error)
 	direct []string // commands other than scripts that it sends to Redis
+
+	command func(dir string) []string // of a program, which is not opened
 }
 
 // contenders has all contenders by name. Worker processes get the name.

@@ -119,7 +119,7 @@ func (f *flags) rows(r *result, one *run, stop <-chan os.Signal) error {
 		rounds = 1
 	}
 	for _, name := range one.contenders {
-		r.cells = append(r.cells, &cell{contender: name, kind: kindOf(name)})
+		r.cells = append(r.cells, &cell{contender: name, kind: contenders[name].kind})
 	}
 	for round := range rounds {
 		for _, c := range r.cells {

@@ -104,17 +104,3 @@ func chosen(list string) (sum []*workload, unknown string) {
 	}
 	return sum, ""
 }
-
-// kindOf returns the kind of a contender. The contenders of S10 are programs, which are not in contenders.
-func kindOf(name string) kind {
-	if c := contenders[name]; c != nil {
-		return c.kind
-	}
-	switch {
-	case strings.HasPrefix(name, "pawl "):
-		return ours
-	case name == "true":
-		return floor
-	}
-	return peer
-}
