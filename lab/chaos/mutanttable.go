@@ -46,7 +46,7 @@ var mutants = map[string]mutant{
 			{"redislock/lua/queue.lua", "elseif hears(s, client) then", `elseif tell('grant', table.concat({s.lock, digits(upcoming(s.at, s.last)), digits(s.at), s.claim, '-', 0, 0}, ' ')) or hears(s, client) then`},
 			{"redislock/hear.go", "at.Runs(run) && ", ""},
 			{"redislock/hear.go", "session{from, run}", "session{conn.Session{}, run[:0]}"},
-			{"redislock/ask.go", "session{c.from, by.Run()}", "session{conn.Session{}, by.Run()[:0]}"},
+			{"redislock/ask.go", "session{r.from, reply.RunID()}", "session{conn.Session{}, reply.RunID()[:0]}"},
 			{"redislock/internal/cluster/subscriptions.go", "if !leads(c.ctx, s) {", "if c.ctx == nil {"},
 			{"redislock/internal/cluster/survey.go", "	c.follow()\n", ""},
 		},

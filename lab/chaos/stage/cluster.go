@@ -155,7 +155,7 @@ func (c *cluster) draw(a *Act, role string) *clusterNode {
 
 func (c *cluster) faults() []Fault {
 	any := func(a *Act) *Redis { return c.draw(a, "").Redis }
-	all := append(c.links.faults(), c.serverFaults(any)...)
+	all := append(c.links.faults(), c.clockedFaults(any)...)
 	for _, kind := range []string{"", "FORCE"} {
 		all = append(all, Fault{Kind: strings.TrimSpace("CLUSTER FAILOVER " + kind), Weight: 3, Do: func(a *Act) error { return c.failover(a, kind) }})
 	}

@@ -37,7 +37,7 @@ func newMove(s Settings, cuts, apart bool) (*Topology, error) {
 	url := func(worker int) string { return redisURL(t.links[worker].Addr(), s.MaxTTL) }
 	return &Topology{
 		URL: url, Direct: url(s.Workers),
-		Faults: append(append(t.links[:s.Workers].faults(), s.serverFaults(func(*Act) *Redis { return t.servers[t.at] })...),
+		Faults: append(append(t.links[:s.Workers].faults(), serverFaults(func(*Act) *Redis { return t.servers[t.at] })...),
 			Fault{Kind: "the address moves", Weight: 6, Alone: true, Do: t.moving(false)},
 			Fault{Kind: "the server is killed, and the address moves", Weight: 2, Alone: true, Do: t.moving(true)}),
 		Guests:  redisGuests(s, url(s.Workers)),

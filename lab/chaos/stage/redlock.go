@@ -60,7 +60,7 @@ func (t *redlock) all() wires { return slices.Concat(t.links...) }
 
 func (t *redlock) faults() []Fault {
 	draw := func(a *Act) *Redis { return t.servers[a.Rand.IntN(len(t.servers))] }
-	all := t.serverFaults(draw)
+	all := t.clockedFaults(draw)
 	// A fault hits any of the links, or all links of one client, or all links to one server.
 	for _, f := range t.all().faults() {
 		do := f.Do

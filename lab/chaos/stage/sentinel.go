@@ -116,7 +116,7 @@ func (t *sentinel) faults() []Fault {
 		}
 		return t.servers[a.Rand.IntN(3)]
 	}
-	return append(append(t.links.faults(), t.serverFaults(draw)...),
+	return append(append(t.links.faults(), serverFaults(draw)...),
 		Fault{Kind: "SENTINEL FAILOVER", Weight: 4, Do: func(a *Act) error {
 			return command(a, t.sentinels[a.Rand.IntN(3)], "SENTINEL", "FAILOVER", "m")
 		}},

@@ -22,7 +22,7 @@ func newSingle(s Settings, args ...string) (*Topology, error) {
 	return &Topology{
 		URL:     func(worker int) string { return redisURL(links[worker].Addr(), s.MaxTTL) },
 		Direct:  direct,
-		Faults:  append(links.faults(), s.serverFaults(func(*Act) *Redis { return server })...),
+		Faults:  append(links.faults(), s.clockedFaults(func(*Act) *Redis { return server })...),
 		Guests:  append(redisGuests(s, direct), stranger("redis", server.Addr)),
 		Promise: Promise{Shared: true, Slots: true, Tokens: true, Settle: s.MaxTTL + 2*s.TTL},
 		hosts:   []host{server}, links: links,
@@ -34,8 +34,8 @@ func redisURL(addr string, max time.Duration) string {
 }
 
 // serverFaults returns faults of the Redis server that draw returns.
-func (s Settings) serverFaults(draw func(*Act) *Redis) []Fault {
-	all := []Fault{
+func serverFaults(draw func(*Act) *Redis) []Fault {
+	return []Fault{
 		{Kind: "kill -9, restart", Weight: 2, Do: func(a *Act) error { return restart(a, draw(a), false) }},
 		{Kind: "kill -9, restart empty", Weight: 2, Do: func(a *Act) error { return restart(a, draw(a), true) }},
 		{Kind: "stop and continue", Weight: 2, Do: func(a *Act) error {
@@ -60,6 +60,11 @@ func (s Settings) serverFaults(draw func(*Act) *Redis) []Fault {
 			return command(a, r, append([]string{"DEL"}, strings.Split(keys, "\n")...)...)
 		}},
 	}
+}
+
+// clockedFaults are serverFaults and, with -clocks, those of the server's clock.
+func (s Settings) clockedFaults(draw func(*Act) *Redis) []Fault {
+	all := serverFaults(draw)
 	if s.Clocks {
 		all = append(all, clockFaults(func(a *Act) *clock { return draw(a).time })...)
 	}
