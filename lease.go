@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/client"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
@@ -222,6 +223,25 @@ func present(ctx context.Context) context.Context {
 func checkTTL(ttl time.Duration) error {
 	if ttl < driver.MinTTL {
 		return fmt.Errorf("TTL %v is too short: use at least %v; 10s to 60s suits most work", ttl, driver.MinTTL)
+	}
+	return nil
+}
+
+// checkMinHold returns an error if d, a MinHold, is longer than the store's MaxTTL: Close could not
+// leave such a lease to the store.
+func (c *Client) checkMinHold(ctx context.Context, d time.Duration) error {
+	if d <= time.Duration(c.longest.Load()) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, participant.RequestTimeout)
+	defer cancel()
+	info, err := c.core.Participant().Describe(ctx)
+	if err != nil || info.MaxTTL == 0 {
+		return nil // the request for the lease will say what is wrong, or MaxTTL is not set yet
+	}
+	c.longest.Store(int64(info.MaxTTL))
+	if d > info.MaxTTL {
+		return fmt.Errorf("MinHold %v is longer than the MaxTTL of the store: use %v at most, or have the store's MaxTTL raised", d, info.MaxTTL)
 	}
 	return nil
 }

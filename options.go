@@ -4,7 +4,6 @@ package pawl
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/client"
 	"github.com/pawl-go/pawl/internal/line"
-	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // DefaultTTL is the time to live of a lease if neither Options nor the option TTL sets one. After
@@ -202,17 +200,21 @@ func (c *Client) check(s *settings) error {
 			return fmt.Errorf("%s %v is negative: use a positive duration, or leave it out", o.name, o.d)
 		}
 	}
-	switch keeps := t.Idle > 0; {
-	case t.MaxHold > 0 && t.MinHold > t.MaxHold:
+	if t.MaxHold > 0 && t.MinHold > t.MaxHold {
 		return fmt.Errorf("MinHold %v is longer than MaxHold %v, which ends the lease: use a shorter MinHold or a longer MaxHold", t.MinHold, t.MaxHold)
-	case len(t.Why) > maxWhy:
+	}
+	if len(t.Why) > maxWhy {
 		return fmt.Errorf("Why has %d bytes: use at most %d", len(t.Why), maxWhy)
-	case keeps && s.Kind != line.Exclusive:
-		return errors.New("KeepIdle with Shared or Slots: only exclusive leases are kept; leave one out")
-	case keeps && t.MinHold > 0:
-		return errors.New("KeepIdle and MinHold together: one keeps the name from others, the other gives it to them; leave one out")
-	case keeps && (!caps.Keeps || !caps.Expiry):
-		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name, or its leases do not expire; leave it out: %w", errors.ErrUnsupported)
+	}
+	return s.checkKind(caps)
+}
+
+// checkKind returns an error if the kind of lease that s asks for does not exist, or not in a store with caps.
+func (s *settings) checkKind(caps driver.Caps) error {
+	if s.Terms.Idle > 0 {
+		return s.checkIdle(caps)
+	}
+	switch {
 	case s.shared && s.hasSlots:
 		return fmt.Errorf("Shared and Slots(%d) together: a lease is either shared or one of the slots; leave one out", s.slots)
 	case s.hasSlots && s.slots < 1:
@@ -225,21 +227,15 @@ func (c *Client) check(s *settings) error {
 	return nil
 }
 
-// checkMinHold returns an error if d, a MinHold, is longer than the store's MaxTTL: Close could not
-// leave such a lease to the store.
-func (c *Client) checkMinHold(ctx context.Context, d time.Duration) error {
-	if d <= time.Duration(c.longest.Load()) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, participant.RequestTimeout)
-	defer cancel()
-	info, err := c.core.Participant().Describe(ctx)
-	if err != nil || info.MaxTTL == 0 {
-		return nil // the request for the lease will say what is wrong, or MaxTTL is not set yet
-	}
-	c.longest.Store(int64(info.MaxTTL))
-	if d > info.MaxTTL {
-		return fmt.Errorf("MinHold %v is longer than the MaxTTL of the store: use %v at most, or have the store's MaxTTL raised", d, info.MaxTTL)
+// checkIdle is checkKind for KeepIdle.
+func (s *settings) checkIdle(caps driver.Caps) error {
+	switch {
+	case s.shared || s.hasSlots:
+		return errors.New("KeepIdle with Shared or Slots: only exclusive leases are kept; leave one out")
+	case s.Terms.MinHold > 0:
+		return errors.New("KeepIdle and MinHold together: one keeps the name from others, the other gives it to them; leave one out")
+	case !caps.Keeps || !caps.Expiry:
+		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name, or its leases do not expire; leave it out: %w", errors.ErrUnsupported)
 	}
 	return nil
 }

@@ -46,23 +46,9 @@ func (m message) encode() (line []byte) {
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	line := message{lease, by, why}.encode()
 	for had, asked := false, false; ; {
-		// Look up the holder after the FIFO is open. If it has the lease, it will read the message.
-		w, err := openWatch(s.holder(encode(name), lease).path)
+		open, held, err := s.ask(ctx, name, lease, line, &asked)
 		if err != nil {
-			return unavailable(err)
-		}
-		_, held := s.holding(name, lease)
-		if held == nil && w != nil && !asked {
-			if err := w.send(ctx, line); err == nil {
-				asked = true
-			} else if !errors.Is(err, unix.EPIPE) { // EPIPE: the FIFO was closed just now
-				w.close()
-				return s.refused(ctx, name, lease, err)
-			}
-		}
-		open := w != nil
-		if open {
-			w.close()
+			return err
 		}
 		next, another := errors.AsType[*driver.HeldError](held)
 		over := another || errors.Is(held, driver.ErrReleased)
@@ -82,6 +68,27 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	}
 }
 
+// ask sends line to the holder of lease unless that was asked. It reports whether the holder's FIFO is open, and returns
+// nil as held if the lease has the name.
+func (s *store) ask(ctx context.Context, name, lease string, line []byte, asked *bool) (open bool, held, err error) {
+	w, err := openWatch(s.holder(encode(name), lease).path)
+	if err != nil {
+		return false, nil, unavailable(err)
+	}
+	// Look up the holder after the FIFO is open. If it has the lease, it will read the message.
+	_, held = s.holding(name, lease)
+	if w == nil {
+		return false, held, nil
+	}
+	defer w.close()
+	if held == nil && !*asked {
+		if *asked, err = w.send(ctx, line); err != nil {
+			return true, nil, s.refused(ctx, name, lease, err)
+		}
+	}
+	return true, held, nil
+}
+
 // holder returns the holder with a lease. If it is known no more, only the path of the FIFO is set.
 func (s *store) holder(enc, lease string) shownHolder {
 	for _, m := range s.members(enc) {
@@ -96,12 +103,15 @@ func (s *store) holder(enc, lease string) shownHolder {
 	return h
 }
 
-// send writes a message. If the FIFO is full of earlier messages, it waits until ctx ends.
-func (w *watch) send(ctx context.Context, line []byte) error {
+// send writes a message, and reports whether somebody can read it: the reader may have closed the FIFO just now.
+// If the FIFO is full of earlier messages, send waits until ctx ends.
+func (w *watch) send(ctx context.Context, line []byte) (sent bool, err error) {
 	stop := context.AfterFunc(ctx, func() { w.f.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
-	_, err := w.f.Write(line)
-	return err
+	if _, err = w.f.Write(line); errors.Is(err, unix.EPIPE) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // refused returns an error that says why the lease is still held, and what the user can do.

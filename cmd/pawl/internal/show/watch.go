@@ -180,19 +180,22 @@ func (w *watching) changes(look *history.Look, began time.Time) []change {
 	return all
 }
 
+// beginAndEnd has the events of spans that are no lease.
+var beginAndEnd = map[string]struct{ begin, end string }{
+	"quarantine": {"closed", "open"},
+	"wait":       {"waiting", "left"},
+}
+
 // event returns the name of the event that happened to a span, which a look at now has shown. first is set in the first look.
 func (w *watching) event(sp *history.Span, now time.Time, first bool) string {
 	begun, ended := sp.ID > w.last, sp.To != 0
 	w.last = max(w.last, sp.ID)
+	if what, ok := beginAndEnd[sp.What]; ok && ended {
+		return what.end
+	} else if ok {
+		return what.begin
+	}
 	switch {
-	case sp.What == "quarantine" && ended:
-		return "open"
-	case sp.What == "quarantine":
-		return "closed"
-	case sp.What == "wait" && ended:
-		return "left"
-	case sp.What == "wait":
-		return "waiting"
 	case ended && sp.State == "expired":
 		return "expired"
 	case ended && !sp.Holder.Expires.IsZero() && !now.Before(sp.Holder.Expires):
