@@ -5,6 +5,7 @@
 package pglock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -143,5 +144,46 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 			}
 			release(t, take(t, b, name, time.Minute))
 		}
+	}
+}
+
+// TestGivenUp: a caller whose context ends learns whether its request may have been sent. If not, it is never sent.
+func TestGivenUp(t *testing.T) {
+	d := open(t, server(t).URL("pawl"), wide)
+	pool := d.wire.pool
+	busy := make([]*conn, cap(pool.idle))
+	for i := range busy {
+		var err error
+		if busy[i], err = pool.get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := d.wire.Ask(ctx, request("given up", time.Minute)); err == nil || driver.FailureOf(err).Maybe {
+		t.Errorf("without a connection: %v; want a failure that has recorded nothing", err)
+	}
+	for _, c := range busy {
+		pool.put(c, true)
+	}
+	if !eventually(patience, func() bool { return len(pool.idle) == len(busy) }) {
+		t.Error("the request keeps a connection")
+	}
+	if h := holders(t, d, "given up"); len(h) > 0 {
+		t.Error("the request was sent after its caller had left")
+	}
+	take(t, d, "given up", time.Minute)
+	tx := blocker(t, "given up")
+	defer tx.Rollback(t.Context())
+	ctx, cancel = context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := d.wire.Ask(ctx, request("given up", time.Minute))
+		failed <- err
+	}()
+	blocked(t, "acquire(")
+	cancel()
+	if err := <-failed; !driver.FailureOf(err).Maybe {
+		t.Errorf("a request that was sent: %v; want a failure that may have recorded something", err)
 	}
 }

@@ -176,3 +176,27 @@ func TestLateConnectionIsHanded(t *testing.T) {
 	}
 	c.end()
 }
+
+// TestFailedDials: a connection that could not be made leaves its place to the next, also if there is one place only.
+func TestFailedDials(t *testing.T) {
+	t.Parallel()
+	d := open(t, server(t).URL("pawl"), wide)
+	p := newPool(t.Context(), d.wire.pool.config, 1, patience, d.wire.replaced)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	away := errors.New("the server is away")
+	p.before = func(context.Context) (*pgconn.Config, error) { return nil, away }
+	for range 3 {
+		if _, err := p.get(ctx); err == nil || ctx.Err() != nil {
+			t.Fatalf("get = %v; want %v", err, away)
+		}
+	}
+	p.before = nil
+	for range 3 { // a connection that is bad leaves its place, too
+		c, err := p.get(ctx)
+		if err != nil {
+			t.Fatalf("get = %v when the server is back", err)
+		}
+		p.put(c, false)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -410,4 +411,26 @@ func TestCloseEndsAllHolds(t *testing.T) {
 			t.Errorf("after Close: %v", err)
 		}
 	})
+}
+
+// TestReleasedLeaseIsForgotten: a client that goes on for years keeps nothing of the leases that it gave back.
+func TestReleasedLeaseIsForgotten(t *testing.T) {
+	c := open(t, new(memlock.Store).Participant(), nil)
+	gone := make(chan struct{})
+	func() {
+		l := acquire(t, c, "a")
+		runtime.AddCleanup(l, func(gone chan struct{}) { close(gone) }, gone)
+		release(t, l)
+	}()
+	for end := time.Now().Add(20 * time.Second); ; {
+		runtime.GC()
+		select {
+		case <-gone:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			t.Fatal("the client still has the lease")
+		}
+	}
 }
