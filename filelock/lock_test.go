@@ -43,13 +43,16 @@ func TestDeletedBeforeLock(t *testing.T) {
 func TestDeletedWhileHeld(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	g, told := acquire(t, s, "deploy"), acquire(t, s, "told")
+	g, told, slot := acquire(t, s, "deploy"), acquire(t, s, "told"), acquire(t, s, "slot", "slots2")
 	lost := make(chan error, 1)
 	told.OnLost(func(err error) { lost <- err })
 	os.Remove(s.path("deploy", lockSuffix))
 	os.Remove(s.path("told", lockSuffix))
-	if _, err := g.Renew(context.Background(), time.Minute); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Renew = %v; want ErrLost", err)
+	os.Remove(s.path("slot", slotSuffix+"0"))
+	for what, g := range map[string]*participant.Lease{"lock": g, "slot": slot} {
+		if _, err := g.Renew(context.Background(), time.Minute); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Renew without the file of the %s = %v; want ErrLost", what, err)
+		}
 	}
 	select {
 	case err := <-lost:
@@ -60,7 +63,7 @@ func TestDeletedWhileHeld(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the holder was not told")
 	}
-	for _, g := range []*participant.Lease{g, told} {
+	for _, g := range []*participant.Lease{g, told, slot} {
 		if err := g.Release(context.Background()); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Release = %v; want ErrLost", err)
 		}

@@ -340,7 +340,7 @@ func TestKilledMembers(t *testing.T) {
 // or has let go. A child that shares keeps writers out, not readers.
 func TestInherit(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{""}, {"", "release"}, {"shared"}, {"slots2"}} {
+	for _, args := range [][]string{{""}, {"", "release"}, {"shared"}, {"slots2"}, {"slots2", "release"}} {
 		s, kind := open(t, t.TempDir()), args[0]
 		p := start(t, append([]string{"inherit", s.dir, "deploy"}, args...)...)
 		lease := p.line("held")[2]
