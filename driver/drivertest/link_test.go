@@ -76,12 +76,12 @@ func TestLink(t *testing.T) {
 	for _, f := range []struct {
 		fault      Fault
 		old, fresh string // what comes back over a connection that was there, and over a new one
-		arrives    int    // how many of the two lines
+		arrives    int    // how many of the lines
 		lost       int    // how many connections have lost something
 	}{
 		{Healthy, "one old", "one fresh", 2, 0},
 		{BlackHole, "nothing", "nothing", 0, 2},
-		{RepliesLost, "nothing", "nothing", 2, 2},
+		{RepliesLost, "nothing", "nothing", 3, 2},
 		{Forgotten, "nothing", "one fresh", 1, 1},
 		{Delayed, "one old", "one fresh", 2, 0},
 		{Resets, "end", "end", 0, 0},
@@ -108,6 +108,9 @@ func TestLink(t *testing.T) {
 			if d := time.Since(began); f.fault == Delayed && d < 2*linkDelay {
 				t.Errorf("there and back took %v; want %v each way", d, linkDelay)
 			}
+			if f.fault == RepliesLost { // what the client sends after a lost reply arrives, too
+				send(old, "later", "nothing")
+			}
 			fresh, err := net.Dial("tcp", l.Addr())
 			if err != nil { // it was reset before it was made
 				fresh = old
@@ -128,12 +131,12 @@ func TestLink(t *testing.T) {
 			send(dial(t, l), "last", "one last")
 			n := 0
 			for line := ""; line != "last"; line = <-arrived {
-				if line == "old" || line == "fresh" {
+				if line == "old" || line == "later" || line == "fresh" {
 					n++
 				}
 			}
 			if n != f.arrives {
-				t.Errorf("%d of two lines arrive; want %d", n, f.arrives)
+				t.Errorf("%d lines arrive; want %d", n, f.arrives)
 			}
 		})
 	}

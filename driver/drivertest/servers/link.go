@@ -47,7 +47,7 @@ type Flow struct {
 type pair struct {
 	client, server net.Conn // server is nil if everything is lost
 	slow           time.Duration
-	lost           bool // bytes were lost, so the connection cannot go on
+	lost           [2]bool // in which directions bytes were lost, so that no more can follow
 }
 
 // NewLink returns a link to the server at target, a host and a port.
@@ -86,7 +86,7 @@ func (l *Link) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for p := range l.pairs {
-		p.lost = true
+		p.lost = [2]bool{true, true}
 	}
 }
 
@@ -99,7 +99,7 @@ func (l *Link) set(change func()) {
 	defer l.mu.Unlock()
 	change()
 	for p := range l.pairs {
-		if p.lost && !l.flow[Up].Lose && !l.flow[Down].Lose {
+		if p.lost != [2]bool{} && !l.flow[Up].Lose && !l.flow[Down].Lose {
 			p.reset()
 		}
 	}
@@ -127,7 +127,7 @@ func (l *Link) Lost() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for p := range l.pairs {
-		if p.lost {
+		if p.lost != [2]bool{} {
 			n++
 		}
 	}
@@ -175,7 +175,7 @@ func (l *Link) serve(p *pair) {
 	defer p.reset()
 	l.mu.Lock()
 	target, silent := l.target, l.flow[Up].Lose && l.flow[Down].Lose
-	p.slow, p.lost = l.slow, silent
+	p.slow, p.lost = l.slow, [2]bool{silent, silent}
 	l.mu.Unlock()
 	if !silent {
 		c, err := net.DialTimeout("tcp", target, 5*time.Second)
@@ -249,6 +249,6 @@ func (l *Link) passes(p *pair, d Direction) bool {
 	for l.flow[d].Stall && !l.closed {
 		l.change.Wait()
 	}
-	p.lost = p.lost || l.flow[d].Lose
-	return !p.lost
+	p.lost[d] = p.lost[d] || l.flow[d].Lose
+	return !p.lost[d]
 }
