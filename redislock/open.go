@@ -192,7 +192,7 @@ func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.
 		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Layout: s.layout, Channel: s.prefix + "client:",
 		Limit: s.limit, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded,
 		Replicas: opts.WaitReplicas, ReplicaTimeout: epoch.ReplicaTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL)),
-		Scripts: scripts, Check: checkLua, Hear: s.hear, Opened: s.heard, Missed: s.missed, News: s.told,
+		Scripts: scripts, Commands: commands, Hear: s.hear, Opened: s.heard, Missed: s.missed, News: s.told,
 	}
 	if s.mode == Efficiency {
 		conf.Unguarded, conf.Scripts, conf.Hear, conf.Missed = true, nil, nil, nil

@@ -23,8 +23,6 @@ var (
 	breakLua string
 	//go:embed lua/downgrade.lua
 	downgradeLua string
-	//go:embed lua/check.lua
-	checkLua string
 )
 
 // The scripts by their index in scripts.
@@ -35,6 +33,9 @@ const (
 	breakScript
 	downgradeScript
 )
+
+// commands are the calls that only these scripts make; see epoch.Config.
+const commands = "{'ZSCORE', z, 'x'}, {'ZRANGEBYSCORE', z, 0, 0},"
 
 var scripts = []epoch.Script{
 	acquireScript:   {Text: leaseLua + epoch.Whole(acquireLua, queueLua), PerRequest: 1, Grants: true},

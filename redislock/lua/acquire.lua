@@ -32,7 +32,7 @@ if shut == 0 and kind == 'exclusive' then
       local token, spare = hold(lock, KEYS[1 + i], at, last, ttl, ARGV[8 + i], client, record)
       answers[i] = token and {1, token, spare, 0, at}
     end
-    if answers[i] then rest = rest - 1 else answers[i] = false end
+    if answers[i] then rest = rest - 1 end
   end
 end
 if rest == 0 then return answers end

@@ -32,10 +32,7 @@ end
 -- number of slots.
 local function join(lease, client, kind, record) return lease .. ' ' .. client .. ' ' .. kind .. ' ' .. record end
 
-local function parse(attempt)
-  local lease, client, kind, record = string.match(attempt, '^(%S+) (%S+) (%S+) (.*)$')
-  return lease, client, kind, record
-end
+local function parse(attempt) return string.match(attempt, '^(%S+) (%S+) (%S+) (.*)$') end
 
 -- A lock that several leases hold together is a sorted set. Each lease has two members.
 -- The first is the attempt; its score is the end of the lease. The second is @ and the
@@ -190,8 +187,7 @@ local function pass(s, me, px, waits)
   local _, _, first = parse(head)
   if not fits(s, mine) or not fits(s, first) then return nil end
   if not waits and over < LATE then return false end
-  local before = redis.call('ZRANGE', s.queue, 0, 99)
-  for i, attempt in ipairs(before) do
+  for _, attempt in ipairs(redis.call('ZRANGE', s.queue, 0, 99)) do
     if attempt == me then break end
     local lease, client = parse(attempt)
     tell(s, client, lease, 'first', -2)

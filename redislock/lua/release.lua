@@ -21,8 +21,6 @@ if waiting == '0' and doubt == '0' then
     local lock, queue = KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i]
     if owned(values[i], ARGV[7 + i]) and not (busy and (n == 1 or redis.call('EXISTS', queue) == 1)) then
       free[#free + 1], free[#free + 2], answers[i], rest = lock, queue .. ':claim', {1}, rest - 1
-    else
-      answers[i] = false
     end
   end
   if free[1] then redis.call('DEL', unpack(free)) end

@@ -23,8 +23,6 @@ var (
 	enqueueLua string
 	//go:embed lua/nodes.lua
 	nodesLua string
-	//go:embed lua/check.lua
-	checkLua string
 )
 
 // The indexes of scripts.
@@ -38,6 +36,9 @@ const (
 
 // otherNodes is the reply code of a script that found another record of the set of nodes.
 const otherNodes = -6
+
+// commands are the calls that only these scripts make; see epoch.Config.
+const commands = "{'ZREMRANGEBYSCORE', z, 2, 2},"
 
 var scripts = []epoch.Script{
 	proposeScript: {Text: commonLua + epoch.Whole(proposeLua, epoch.Each+stateLua), PerRequest: 2, Grants: true},

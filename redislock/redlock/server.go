@@ -40,7 +40,7 @@ var _ nodewire.Node = (*redisNode)(nil)
 
 func newRedisNode(client rueidis.Client, conf epoch.Config) *redisNode {
 	n := &redisNode{layout: conf.Layout}
-	conf.Check, conf.Hear, conf.Opened = checkLua, n.hear, n.heard
+	conf.Commands, conf.Hear, conf.Opened = commands, n.hear, n.heard
 	n.server = epoch.New(client, conf)
 	n.server.Listen()
 	return n
@@ -122,7 +122,7 @@ func (n *redisNode) End(ctx context.Context, e nodewire.Ending) (had, next bool,
 	if e.Bar || e.News != "" {
 		remember = max(n.server.Limit.Longest(), underWay)
 	}
-	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(), mark, key, listeners, wishes, floor},
+	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(), key, floor, listeners, wishes, mark},
 		[]string{epoch.Millis(remember), e.News, epoch.Bit(e.Held), n.server.Channel, e.Lease, strconv.FormatUint(e.Next, 10)})
 	if err != nil {
 		return false, false, err

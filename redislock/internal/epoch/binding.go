@@ -26,6 +26,8 @@ var (
 	epochLua string
 	//go:embed lua/mark.lua
 	markLua string
+	//go:embed lua/check.lua
+	checkLua string
 
 	// Each is the Lua function each, with which a script serves the requests of a batch:
 	// an error of one request does not affect the others.

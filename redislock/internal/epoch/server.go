@@ -42,9 +42,9 @@ type Config struct {
 	// Scripts are the scripts for locks. Run takes an index into them. The Server puts lua/guard.lua
 	// before each. Without Scripts only Send works, and nothing is bound to a run.
 	Scripts []Script
-	// Check is a script that returns the names of the commands that the user may
-	// not run. Its arguments are two keys and a channel that nobody uses.
-	Check string
+	// Commands are calls, in Lua, that Scripts make and that lua/check.lua does not yet try. z is the key of
+	// an unused sorted set.
+	Commands string
 
 	// Hear handles a message. It must not block, because it delays replies on the same connection. If it
 	// is nil, there is no subscription.
@@ -120,7 +120,7 @@ func New(client rueidis.Client, conf Config) *Server {
 	for _, script := range conf.Scripts {
 		s.texts = append(s.texts, script.Text)
 	}
-	s.texts = append(s.texts, epochLua, markLua, conf.Check)
+	s.texts = append(s.texts, epochLua, markLua, Whole(checkLua, conf.Commands))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.batches.ctx, s.batches.send = s.ctx, s.evalsha
 	return s

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every script of redlock begins with guard.lua and with this file. Functions that few
 -- calls need are in state.lua, because making a function takes time.
--- Gives: owned, queued, dequeue, standing, store, other; FLOOR, LARGEST, NODES.
+-- Gives: owned, queued, dequeue, first, standing, store, other; FLOOR, LARGEST, NODES.
 
 local FLOOR = '86400000' -- how long a floor is remembered, in ms
 local LARGEST = 9007199254740991 -- the largest token: from 2^53 on numbers are not exact
@@ -23,6 +23,10 @@ end
 
 -- queued returns the key of the queue, which differs from the key of the listeners in its end.
 local function queued(listeners) return string.sub(listeners, 1, -10) .. 'waiters' end
+
+-- first returns the first lease in the queue. A loop 'for lease in first, queue' asks for it anew each time, until the queue
+-- is empty.
+local function first(queue) return redis.call('ZRANGE', queue, 0, 0)[1] end
 
 -- dequeue takes a lease out of the queue, or from the listeners, and reports whether it was there.
 local function dequeue(listeners, lease)

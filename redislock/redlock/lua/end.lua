@@ -4,8 +4,8 @@
 -- first, every lease is exclusive and nobody waits for its name; it reads all of them
 -- together. In the second, there is one lease, with a queue and without listeners.
 -- Gets: now of guard.lua; common.lua. The rest also gets each of each.lua and all of state.lua.
--- KEYS: the epoch; then for all leases the marks that they have ended, the locks, the
--- listeners, the wishes, the floors
+-- KEYS: the epoch; then for all leases the locks, the floors, the listeners, the wishes, the
+-- marks that they have ended
 -- ARGV: how long the marks last in ms, or 0 for no marks; the news or ''; held (1 or 0);
 -- the channel; the leases; for each, the token of the next lease or 0
 -- Returns for each lease {2} if a waiter has its lock now, {1} if the lease had a lock, else {0}; or an error.
@@ -19,14 +19,11 @@ local remember, news, held, channel = unpack(ARGV, 1, 4)
 -- the lock while it was in the queue. If the node may not grant the lock, the waiter keeps its place.
 local function hand(lock, listeners, floor, next, own, record, epoch)
   local queue, at = queued(listeners), now()
-  local lease = redis.call('ZRANGE', queue, 0, 0)[1]
-  while lease do
-    local place, to = queue .. ':' .. lease, nil
+  for lease in first, queue do
+    local place = queue .. ':' .. lease
     local client, seq, least, ttl, group, text = string.match(lease ~= own and redis.call('GET', place) or '', '^(%S+) (%d+) (%d+) (%d+) (%S*) (.*)$')
-    if client and not other(KEYS[1], group) then
-      to = channel .. client
-      if redis.call('PUBSUB', 'NUMSUB', to)[2] == 0 then to = nil end
-    end
+    local to = client and not other(KEYS[1], group) and channel .. client
+    if to and redis.call('PUBSUB', 'NUMSUB', to)[2] == 0 then to = nil end
     local token
     if to then
       token = tonumber(least) > tonumber(next) and least or next
@@ -44,36 +41,28 @@ local function hand(lock, listeners, floor, next, own, record, epoch)
       redis.call('PUBLISH', to, 'turn ' .. lease .. ' ' .. token .. ' ' .. seq .. ' ' .. (boot == '' and '-' or boot))
       return true
     end
-    lease = redis.call('ZRANGE', queue, 0, 0)[1]
   end
   return false
 end
 
 local answers, rest = {}, n
 if remember == '0' then
-  local known
-  if n == 1 then
-    known = redis.call('MGET', KEYS[3], KEYS[6], KEYS[1])
-  else
-    known = redis.call('MGET', unpack(KEYS, n + 2, 2 * n + 1))
-  end
+  local known = redis.call('MGET', unpack(KEYS, 1, n == 1 and 3 or n + 1)) -- the floor serves hand only
   local waiting = {}
   for i = 1, n do
     waiting[3 * i - 2], waiting[3 * i - 1], waiting[3 * i] = KEYS[2 * n + 1 + i], queued(KEYS[2 * n + 1 + i]), KEYS[3 * n + 1 + i]
   end
   local busy = redis.call('EXISTS', unpack(waiting))
-  if n == 1 and busy == 1 and held == '1' and ARGV[6] ~= '0' and owned(known[1], ARGV[5]) then
-    if hand(KEYS[3], KEYS[4], KEYS[6], ARGV[6], ARGV[5], known[2], known[3]) then return {{2}} end
+  if n == 1 and busy == 1 and held == '1' and ARGV[6] ~= '0' and owned(known[2], ARGV[5]) then
+    if hand(KEYS[2], KEYS[4], KEYS[3], ARGV[6], ARGV[5], known[3], known[1]) then return {{2}} end
     dequeue(KEYS[4], ARGV[5])
   end
   local free = {}
   for i = 1, n do
-    local lock = KEYS[n + 1 + i]
-    if owned(known[i], ARGV[4 + i]) and not free[lock] and not (busy > 0 and (n == 1 or redis.call('EXISTS', unpack(waiting, 3 * i - 2, 3 * i)) > 0)) then
+    local lock = KEYS[1 + i]
+    if owned(known[1 + i], ARGV[4 + i]) and not free[lock] and not (busy > 0 and (n == 1 or redis.call('EXISTS', unpack(waiting, 3 * i - 2, 3 * i)) > 0)) then
       answers[i], free[lock], rest = {1}, true, rest - 1
       free[#free + 1] = lock
-    else
-      answers[i] = false
     end
   end
   if free[1] then redis.call('DEL', unpack(free)) end
@@ -91,22 +80,19 @@ local function fail(floor, lease)
 end
 if held ~= '1' then
   for i = 1, n do
-    if answers[i] then fail(KEYS[4 * n + 1 + i], ARGV[4 + i]) end
+    if answers[i] then fail(KEYS[n + 1 + i], ARGV[4 + i]) end
   end
 end
 if rest == 0 then return answers end
 
 -- with each.lua and state.lua: The rest, one lock after the other.
 
-local function finish(lock, mark, listeners, wishes, floor, lease, token)
+local function finish(lock, floor, listeners, wishes, mark, lease, token)
   -- Delete first: a server without memory accepts the mark only after that. If it has
   -- nothing to delete it refuses the mark, and the client sends the ending again.
-  local value, at = redis.call('MGET', lock)[1], nil
-  local live, left, mine = {}, 0, nil
-  if not value then
-    at = now()
-    live = scored(lock, at)
-  elseif owned(value, lease) then
+  local value, at = redis.call('MGET', lock)[1], now()
+  local live, left, mine = value and {} or scored(lock, at), 0, nil
+  if owned(value, lease) then
     mine = value
     if held == '1' then redis.call('DEL', lock, wishes) else redis.call('DEL', lock) end
   end
@@ -120,7 +106,7 @@ local function finish(lock, mark, listeners, wishes, floor, lease, token)
   end
   if mine and left > 0 then redis.call('PEXPIRE', lock, millis(left, at)) end
   local waited = dequeue(listeners, lease)
-  local wished = redis.call('ZREM', wishes, lease) == 1 and wished(wishes, at or now()) == 0
+  local wished = redis.call('ZREM', wishes, lease) == 1 and wished(wishes, at) == 0
   if remember ~= '0' then
     local old = redis.call('GET', mark)
     redis.call('SET', mark, old and old ~= '' and old or news, 'PX', remember)
@@ -144,7 +130,7 @@ local function finish(lock, mark, listeners, wishes, floor, lease, token)
 end
 
 for i = 1, n do
-  answers[i] = answers[i] or each(n, finish, KEYS[n + 1 + i], KEYS[1 + i], KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i],
+  answers[i] = answers[i] or each(n, finish, KEYS[1 + i], KEYS[n + 1 + i], KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i],
     ARGV[4 + i], ARGV[4 + n + i])
 end
 return answers

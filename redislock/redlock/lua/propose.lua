@@ -35,8 +35,6 @@ if mode == 'take' and shared == '0' and quarantine(epoch, known[1], at, ttl) == 
         redis.call('SET', KEYS[2 * n + 1 + i], lease .. middle .. token .. tail, 'PX', ttl, 'NX') then
       store(KEYS[1 + i], floor, token, lease, false)
       answers[i], rest = {1}, rest - 1
-    else
-      answers[i] = false
     end
   end
 end
@@ -64,21 +62,19 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
   end
 
   local has, shut = false, 0
-  if not news then
-    if mine then
-      local no = beyond(known[1], ttl)
-      if no then return {no, ttl} end
-      has = true
-    elseif not value and (#live == 0 or shared) then
-      shut = quarantine(epoch, known[1], at, ttl)
-      if shut < 0 then return {shut, ttl} end
-      if shut > 0 then
-        has = false
-      elseif mode == 'take' then
-        has = not shared or wished(wishes, at) == 0
-      else
-        has = tonumber(token) >= tonumber(stands) or shared and tonumber(token) >= tonumber(writer)
-      end
+  if mine and not news then
+    local no = beyond(known[1], ttl)
+    if no then return {no, ttl} end
+    has = true
+  elseif not news and not value and (#live == 0 or shared) then
+    shut = quarantine(epoch, known[1], at, ttl)
+    if shut < 0 then return {shut, ttl} end
+    if shut > 0 then
+      has = false
+    elseif mode == 'take' then
+      has = not shared or wished(wishes, at) == 0
+    else
+      has = tonumber(token) >= tonumber(stands) or shared and tonumber(token) >= tonumber(writer)
     end
   end
   if not has then
@@ -86,16 +82,11 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
   end
   if queues ~= '' then dequeue(listeners, lease) end
 
-  local px = tonumber(ttl)
+  local px = math.max(ttl, value and redis.call('PTTL', lock) or 0)
+  till = math.max(till, at + px * 1000)
   if mine then
-    if value then
-      px = math.max(px, redis.call('PTTL', lock))
-    end
-    till = math.max(till, at + px * 1000)
     -- PEXPIRE needs no memory. After it, a server without memory accepts the other writes.
     redis.call('PEXPIRE', lock, millis(math.max(till, live[#live] or 0), at))
-  else
-    till = at + px * 1000
   end
   -- Write the floor before a new lock: if the server refuses it for lack of memory, the
   -- server has recorded nothing.
@@ -105,14 +96,10 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
     redis.call('PEXPIRE', floor, FLOOR)
   end
 
-  local new
+  local was = mine or lease .. ' ' .. client .. ' 0 ' .. digits(at) .. ' ' .. record
+  local who, old, rest = string.match(was, '^(%S+ %S+) (%S+) (.*)$')
   local sure = fits or mode ~= 'take' -- heal: a quorum has granted the lease with this token
-  if mine then
-    local who, old, rest = string.match(mine, '^(%S+ %S+) (%S+) (.*)$')
-    new = who .. ' ' .. (sure and token or old) .. ' ' .. rest
-  else
-    new = lease .. ' ' .. client .. ' ' .. (sure and token or '0') .. ' ' .. digits(at) .. ' ' .. record
-  end
+  local new = who .. ' ' .. (sure and token or old) .. ' ' .. rest
   if not shared then
     if new ~= mine then redis.call('SET', lock, new, 'PX', px) end
   else

@@ -64,10 +64,9 @@ end
 -- wake tells the first waiter of the queue and all listeners that the name may be free. Waiters whose clients are gone leave.
 local function wake(listeners, channel)
   local queue = queued(listeners)
-  local lease = redis.call('ZRANGE', queue, 0, 0)[1]
-  while lease and not tell(queue, lease, channel) do
+  for lease in first, queue do
+    if tell(queue, lease, channel) then break end
     dequeue(listeners, lease)
-    lease = redis.call('ZRANGE', queue, 0, 0)[1]
   end
   for _, listener in ipairs(redis.call('ZRANGE', listeners, 0, -1)) do
     if not tell(queue, listener, channel) then dequeue(listeners, listener) end

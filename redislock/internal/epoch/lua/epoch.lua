@@ -69,11 +69,8 @@ if field('role') ~= 'master' or not data then return redis.error_reply('READONLY
 local record = redis.call('GET', epoch) or ''
 local theirs = string.match(record, '^1 %S+')
 if record ~= '' and not theirs then return redis.error_reply('LAYOUT ' .. string.match(record .. ' ', '^(.-) ')) end
-local run, from, till, longest, set, blessed, lineage, ends, by
-if theirs then
-  run, from, till, longest, set, blessed, lineage, ends, by =
-    string.match(record, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*) %d+$', #theirs + 2)
-end
+local run, from, till, longest, set, blessed, lineage, ends, by =
+  string.match(record, '^1 %S+ (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*) %d+$')
 local fresh = not run
 from, till, blessed, ends = tonumber(from), tonumber(till), tonumber(blessed) or 0, tonumber(ends) or 0
 longest, set, by = tonumber(longest) or own, tonumber(set) or 0, by or me
