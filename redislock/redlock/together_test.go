@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -122,4 +123,40 @@ func TestRequestsInOneCall(t *testing.T) {
 			t.Fatal("who listens was not woken")
 		}
 	}
+}
+
+// TestGraceAfterAQuorum: nodes that fail are no quorum. A client that has one answer waits for the nodes that may give
+// the others; with a quorum it waits only for the grace.
+func TestGraceAfterAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &store{quorum: 2, members: make([]*member, 4)}
+		for failed, want := range map[int]string{2: "[0 1 2 3]", 0: "[0 1] given up [2 3]"} {
+			replies := make(chan reply[int], 4)
+			for i := range 2 {
+				r := reply[int]{node: i}
+				if i < failed {
+					r.err = errBusy
+				}
+				replies <- r
+			}
+			time.AfterFunc(time.Minute, func() { replies <- reply[int]{node: 2}; replies <- reply[int]{node: 3} })
+			var heard, silent []int
+			err := gather(t.Context(), d, nil, replies, func([]bool) time.Duration { return time.Second }, func(r reply[int]) bool {
+				if r.err == errSilent {
+					silent = append(silent, r.node)
+				} else {
+					heard = append(heard, r.node)
+				}
+				return false
+			})
+			got := fmt.Sprint(heard)
+			if silent != nil {
+				got += " given up " + fmt.Sprint(silent)
+			}
+			if got != want || err != nil {
+				t.Errorf("%d nodes fail at once: %s, %v; want %s", failed, got, err, want)
+			}
+			time.Sleep(time.Hour)
+		}
+	})
 }
