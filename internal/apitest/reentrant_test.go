@@ -5,6 +5,7 @@ package apitest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -188,4 +189,16 @@ func TestReentrantIsTheContextsBusiness(t *testing.T) {
 		}
 		release(t, l)
 	})
+}
+
+// TestUpgradeSaysDowngrade: who would upgrade a shared lease learns that Downgrade is the way.
+func TestUpgradeSaysDowngrade(t *testing.T) {
+	c := open(t, new(memlock.Store).Participant(), nil)
+	err := c.Do(t.Context(), "a", func(ctx context.Context, _ *pawl.Lease) error {
+		_, err := c.Acquire(ctx, "a", pawl.Reentrant())
+		return err
+	}, pawl.Shared())
+	if !errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), "Downgrade") {
+		t.Errorf("Acquire under a shared lease = %v; want ErrHeld, and what to do instead", err)
+	}
 }
