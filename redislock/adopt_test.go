@@ -26,9 +26,7 @@ func TestAdoptInQuarantine(t *testing.T) {
 	for _, req := range broken {
 		take(t, a, req)
 		g, err := known.Adopt(t.Context(), req.Name, req.Lease)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		before = append(before, g)
 	}
 	file, log := appended(t, r)
@@ -55,12 +53,8 @@ func TestAdoptInQuarantine(t *testing.T) {
 	bless(t, r.url(), longOptions())
 	for _, req := range broken {
 		g, err := c.Adopt(t.Context(), req.Name, req.Lease)
-		if err != nil {
-			t.Fatalf("Adopt after Bless = %v", err)
-		}
-		if _, err := g.Renew(t.Context(), req.TTL); err != nil {
-			t.Errorf("Renew after Bless = %v", err)
-		}
+		must(t, err)
+		succeeds(t, "Renew after Bless", errorOf(g.Renew(t.Context(), req.TTL)))
 		release(t, g)
 	}
 }
@@ -74,9 +68,7 @@ func TestAdoptForgotten(t *testing.T) {
 	req := long("deploy")
 	take(t, open(t, r.url(), longOptions()), req)
 	g, err := known.Adopt(t.Context(), req.Name, req.Lease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.kill()
 	r.restart()
 	var closed *driver.ClosedError

@@ -33,9 +33,7 @@ func TestNewMasterWhoseClockIsBehind(t *testing.T) {
 	copied := drivertest.NewLink(t, before.Addr) // to the replica
 	host, port, _ := net.SplitHostPort(copied.Addr())
 	after.do("replicaof", host, port)
-	if !eventually(3*patience, func() bool { return epoch.ParseInfo(after.do("info", "replication"))["master_link_status"] == "up" }) {
-		t.Fatal("the replica gets no data")
-	}
+	await(t, "the replica gets no data", func() bool { return epoch.ParseInfo(after.do("info", "replication"))["master_link_status"] == "up" })
 	link := drivertest.NewLink(t, before.Addr)
 	deaf := openThrough(t, link, opts)
 	defer deaf.Close()
@@ -66,16 +64,14 @@ func TestNewMasterWhoseClockIsBehind(t *testing.T) {
 	}
 	link.Move(after.Addr)
 	link.Set(drivertest.Healthy)
-	if !eventually(2*patience, func() bool {
+	await(t, "the waiter does not look at the new master", func() bool {
 		select {
 		case <-waits.done:
 			return true
 		default:
 			return queueLen(after, "deploy") == 1
 		}
-	}) {
-		t.Fatal("the waiter does not look at the new master")
-	}
+	})
 	select {
 	case <-waits.done:
 		if waits.err != nil {

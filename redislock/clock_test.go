@@ -90,9 +90,7 @@ const clockTTL = 3 * time.Second
 func try(t *testing.T, c *pawl.Client, name string, opts ...pawl.Option) *pawl.Lease {
 	t.Helper()
 	l, err := c.TryAcquire(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatalf("TryAcquire = %v", err)
-	}
+	must(t, err)
 	return l
 }
 
@@ -141,9 +139,7 @@ func TestClockStepForward(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	next, err := b.Acquire(ctx, "short")
-	if err != nil {
-		t.Fatalf("Acquire = %v", err)
-	}
+	must(t, err)
 	if next.Token() <= short.Token() {
 		t.Errorf("token %d after %d", next.Token(), short.Token())
 	}

@@ -15,18 +15,12 @@ import (
 // clusterOwnClient uses clients as rueidis makes them for a cluster.
 func clusterOwnClient(t *testing.T, c *testCluster) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.masters[0].Addr}, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	a, err := New(client, longOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := New(client, longOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	clientsWork(t, a, b)
 	a.Close()
 	b.Close()
@@ -75,9 +69,7 @@ func clusterLeastRights(t *testing.T, c *testCluster) {
 	grant(all, "-ssubscribe")
 	deaf := open(t, at, longOptions())
 	take(t, deaf, long("deploy"))
-	if _, err := deaf.Acquire(t.Context(), long("deploy")); err == nil || !strings.Contains(err.Error(), "+ssubscribe") {
-		t.Errorf("Acquire without the right +ssubscribe = %v; want an error that names it", err)
-	}
+	fails(t, "Acquire without the right +ssubscribe", errorOf(deaf.Acquire(t.Context(), long("deploy"))), nil, "+ssubscribe")
 }
 
 // TestClusterEndpoints: nodes are asked where they say that they are, or where the node

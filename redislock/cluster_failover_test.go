@@ -60,9 +60,7 @@ func TestClusterFailover(t *testing.T) {
 	c.awaitReplica()
 	master.kill()
 
-	if !eventually(3*patience, func() bool { return replica.do("get", "x{"+kept.Name()+"}") == "" }) {
-		t.Fatal("the replica does not take over")
-	}
+	await(t, "the replica does not take over", func() bool { return replica.do("get", "x{"+kept.Name()+"}") == "" })
 	if !eventually(patience, func() bool {
 		_, err := y.TryAcquire(t.Context(), lasting(c.nameOn(0, "control"), unguarded.TTL))
 		return err == nil
@@ -106,20 +104,14 @@ func TestClusterWaitReplicas(t *testing.T) {
 	from.do("del", s.server.EpochKey(lockKey(defaultPrefix, name))+":mark")
 	c.must(to, "cluster", "setslot", slot, "importing", from.id)
 	c.must(from, "cluster", "setslot", slot, "migrating", to.id)
-	if err := renew(); err != nil {
-		t.Errorf("Renew at a node that is about to give the slot away = %v", err)
-	}
+	succeeds(t, "Renew at a node that is about to give the slot away", renew())
 	c.move(name, from, to, nil)
-	if err := renew(); err == nil || !strings.Contains(err.Error(), "0 of 1 replicas") {
-		t.Errorf("Renew at a node without replicas = %v; want an error with the numbers", err)
-	}
+	fails(t, "Renew at a node without replicas", renew(), nil, "0 of 1 replicas")
 	c.must(from, "cluster", "setslot", slot, "importing", to.id)
 	c.must(to, "cluster", "setslot", slot, "migrating", from.id)
 	host, port, _ := net.SplitHostPort(from.Addr)
 	c.must(to, "migrate", host, port, lockKey(defaultPrefix, name), "0", "5000")
-	if err := renew(); err != nil {
-		t.Errorf("Renew at a node that is being given the slot = %v", err)
-	}
+	succeeds(t, "Renew at a node that is being given the slot", renew())
 }
 
 // TestClusterPassedOver: a waiter with its subscription at a replica gets messages that
@@ -135,9 +127,7 @@ func TestClusterPassedOver(t *testing.T) {
 	key := lockKey(defaultPrefix, name)
 	channel := s.server.ChannelFor(key) + "ghost"
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{replica.Addr}, ForceSingleClient: true, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	heard := make(chan string, 10)
 	go client.Receive(t.Context(), client.B().Ssubscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { heard <- m.Message })
@@ -201,22 +191,16 @@ func TestClusterEarsFollow(t *testing.T) {
 	await(t, "a replica took over in order, and the waiter does not listen to it", listens(shard[1]))
 	looks.Unlock()
 	await(t, "the waiter goes on listening to the former master", func() bool { return !listens(shard[0])() })
-	if !eventually(3*patience, func() bool { return epoch.ParseInfo(shard[0].do("info", "replication"))["master_link_status"] == "up" }) {
-		t.Fatal("the former master does not follow")
-	}
+	await(t, "the former master does not follow", func() bool { return epoch.ParseInfo(shard[0].do("info", "replication"))["master_link_status"] == "up" })
 	bestOf(t, "a replica took over from a master that hangs, and the waiter listened to it", 3*time.Second, func(t *testing.T) time.Duration {
 		shard[0], shard[1] = shard[1], shard[0]
 		shard[0].stop() // and its connections are there still
-		if !eventually(3*patience, leads(shard[1])) {
-			t.Fatal("the replica does not take over")
-		}
+		await(t, "the replica does not take over", leads(shard[1]))
 		began := time.Now()
 		await(t, "the waiter does not listen to the new master", listens(shard[1]))
 		took := time.Since(began)
 		shard[0].cont()
-		if !eventually(3*patience, func() bool { return !leads(shard[0])() }) {
-			t.Fatal("the former master does not notice")
-		}
+		await(t, "the former master does not notice", func() bool { return !leads(shard[0])() })
 		return took
 	})
 	cancel()

@@ -34,9 +34,7 @@ func TestClusterFirstUse(t *testing.T) {
 	began := driver.Now()
 	s := open(t, c.url(), opts)
 	g, err := s.Acquire(t.Context(), lasting(c.nameOn(0, "first"), opts.TTL))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if d := driver.Now().Sub(began); d < opts.MaxTTL {
 		t.Errorf("the first lease came after %v; want %v", d, opts.MaxTTL)
 	}
@@ -61,9 +59,7 @@ func TestClusterFirstUseBesideDeadNode(t *testing.T) {
 	s := open(t, c.url(), opts)
 	name := c.nameOn(0, "first")
 	c.masters[2].kill()
-	if _, err := s.TryAcquire(t.Context(), lasting(name, opts.TTL)); !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
-	}
+	fails(t, "TryAcquire", errorOf(s.TryAcquire(t.Context(), lasting(name, opts.TTL))), driver.ErrUnavailable)
 	await(t, "no answer for most slots of the second node", func() bool { return strings.Count(c.masters[1].do("keys", "pawl:epoch:*"), "\n") > 5000 })
 	must(t, c.masters[2].Start())
 	await(t, "the node that was away has no record of the slot of the tag 0", func() bool { return c.masters[2].do("exists", "pawl:epoch:{0}") == "1" })
@@ -79,9 +75,7 @@ func TestClusterFirstUserEnds(t *testing.T) {
 	ask := func() {
 		t.Helper()
 		s := open(t, c.url(), opts)
-		if _, err := s.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrUnavailable) {
-			t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
-		}
+		fails(t, "TryAcquire", errorOf(s.TryAcquire(t.Context(), long(name))), driver.ErrUnavailable)
 		c.awaitRecords()
 		s.Close()
 	}
@@ -233,9 +227,7 @@ func TestClusterForgottenLease(t *testing.T) {
 			for _, at := range []driver.Instant{waiting.at, fresh} {
 				notEarly(t, old, opts.TTL, at)
 			}
-			if _, err := old.Renew(t.Context(), opts.TTL); !errors.Is(err, driver.ErrLost) {
-				t.Errorf("Renew of the forgotten lease = %v; want ErrLost", err)
-			}
+			fails(t, "Renew of the forgotten lease", errorOf(old.Renew(t.Context(), opts.TTL)), driver.ErrLost)
 		})
 	}
 }
@@ -266,9 +258,7 @@ func TestClusterStoppedMaster(t *testing.T) {
 		for _, name := range names {
 			began := time.Now()
 			lease, err := locks.TryAcquire(t.Context(), name)
-			if err != nil {
-				t.Fatalf("TryAcquire at another node = %v", err)
-			}
+			must(t, err)
 			slowest = max(slowest, time.Since(began))
 			lease.Release(t.Context())
 		}
@@ -290,13 +280,9 @@ func TestClusterStoppedMaster(t *testing.T) {
 	}
 	// Those who have never seen the cluster find their way around it, too.
 	fresh, err := Open(t.Context(), c.url(), opts)
-	if err != nil {
-		t.Fatalf("Open while a node is stopped = %v", err)
-	}
+	must(t, err)
 	defer fresh.Close()
-	if _, err := fresh.TryAcquire(t.Context(), names[0]); err != nil {
-		t.Errorf("TryAcquire at another node = %v", err)
-	}
+	succeeds(t, "TryAcquire at another node", errorOf(fresh.TryAcquire(t.Context(), names[0])))
 	third := open(t, c.url(), opts)
 	short, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer stop()

@@ -110,9 +110,7 @@ func (c *testCluster) introduce(me *redis) {
 		fmt.Fprintf(&b, "%s %s@%s %s %s 0 0 %d connected%s\n", r.id, r.Addr, r.Args[3], flags, master, i+1, slots)
 	}
 	fmt.Fprintf(&b, "vars currentEpoch %d lastVoteEpoch 0\n", len(c.all()))
-	if err := os.WriteFile(filepath.Join(me.Dir, "nodes.conf"), []byte(b.String()), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, os.WriteFile(filepath.Join(me.Dir, "nodes.conf"), []byte(b.String()), 0o600))
 }
 
 const slotCount = 16384
@@ -153,9 +151,7 @@ func (c *testCluster) nameOn(master int, prefix string) string {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("%s%d", prefix, i)
 		slot, err := strconv.Atoi(c.slotOf(name))
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must(c.t, err)
 		if slot*len(c.masters)/slotCount == master {
 			return name
 		}
@@ -187,7 +183,7 @@ func (c *testCluster) move(name string, from, to *redis, midway func()) {
 		c.must(r, "cluster", "setslot", slot, "node", to.id)
 	}
 	// A move that comes before all know of this one may get the same epoch, and then either may stand.
-	if !eventually(patience, func() bool {
+	await(c.t, "the masters do not agree on the epoch", func() bool {
 		epochs := make(map[string]bool)
 		for _, r := range c.masters {
 			_, after, _ := strings.Cut(r.do("cluster", "info"), "cluster_current_epoch:")
@@ -195,9 +191,7 @@ func (c *testCluster) move(name string, from, to *redis, midway func()) {
 			epochs[epoch] = true
 		}
 		return len(epochs) == 1
-	}) {
-		c.t.Fatal("the masters do not agree on the epoch")
-	}
+	})
 }
 
 func (c *testCluster) must(r *redis, args ...string) {
@@ -237,11 +231,9 @@ func (c *testCluster) restart() {
 func (c *testCluster) awaitReplica() {
 	c.t.Helper()
 	offset := func(r *redis, field string) string { return epoch.ParseInfo(r.do("info", "replication"))[field] }
-	if !eventually(patience, func() bool {
+	await(c.t, "the replica does not follow", func() bool {
 		return offset(c.masters[0], "master_repl_offset") == offset(c.replicas[0], "slave_repl_offset")
-	}) {
-		c.t.Fatal("the replica does not follow")
-	}
+	})
 }
 
 // usurp makes the slot of a name that of another master without moving its keys, as
@@ -254,7 +246,7 @@ func (c *testCluster) usurp(name string, master int) {
 	// later, and the former owner grants leases in that time.
 	to.do("cluster", "setslot", slot, "importing", c.masters[(master+1)%len(c.masters)].id)
 	c.must(to, "cluster", "setslot", slot, "node", to.id)
-	if !eventually(patience, func() bool {
+	await(c.t, "the others do not learn whose the slot is", func() bool {
 		for _, r := range c.masters {
 			out := r.do("get", lockKey(defaultPrefix, name))
 			if r != to && !strings.Contains(out, "MOVED "+slot+" "+to.Addr) {
@@ -262,7 +254,5 @@ func (c *testCluster) usurp(name string, master int) {
 			}
 		}
 		return true
-	}) {
-		c.t.Fatal("the others do not learn whose the slot is")
-	}
+	})
 }

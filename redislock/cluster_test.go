@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -48,9 +47,7 @@ func clusterList(t *testing.T, c *testCluster) {
 		defer release(t, take(t, s, long(name)))
 	}
 	infos, err := s.List(t.Context(), "list/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, info := range infos {
 		got = append(got, info.Name)
@@ -100,9 +97,7 @@ func clusterMovedSlot(t *testing.T, c *testCluster) {
 	for i := range 4 {
 		c.move(name, c.masters[i%2], c.masters[1-i%2], renew)
 		renew()
-		if _, err := b.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrHeld) {
-			t.Errorf("TryAcquire = %v; want ErrHeld", err)
-		}
+		fails(t, "TryAcquire", errorOf(b.TryAcquire(t.Context(), long(name))), driver.ErrHeld)
 	}
 	for range 5 {
 		c.move(name, c.masters[0], c.masters[1], nil)
@@ -152,9 +147,7 @@ func clusterStuckSlot(t *testing.T, c *testCluster) {
 	waiter := make(chan error, 1)
 	c.move(name, from, to, func() {
 		_, err := b.TryAcquire(t.Context(), long(name))
-		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "moving") {
-			t.Errorf("TryAcquire = %v; want ErrUnavailable, as the slot is moving", err)
-		}
+		fails(t, "TryAcquire", err, driver.ErrUnavailable, "moving")
 		short, end := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer end()
 		if err := g.Release(short); err == nil {
@@ -182,9 +175,7 @@ func clusterStuckSlot(t *testing.T, c *testCluster) {
 	for _, g := range append(readers, g) {
 		release(t, g)
 	}
-	if err := within(t, "who waited while the slot moved still waits", waiter); err != nil {
-		t.Errorf("Acquire = %v", err)
-	}
+	succeeds(t, "Acquire", within(t, "who waited while the slot moved still waits", waiter))
 	cancel()
 	if out := to.do("cluster", "countkeysinslot", slot); out == "0" {
 		t.Error("the keys have not moved")

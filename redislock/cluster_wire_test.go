@@ -74,17 +74,11 @@ func openClusterThrough(t testing.TB, url string, opts *Options) *linkedCluster 
 func openNodes(t testing.TB, url string, opts *Options, through func(conn.Nodes) conn.Nodes) driver.Store {
 	t.Helper()
 	place, err := conn.Parse(url, opts.forURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	nodes, err := place.Nodes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := newStore(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	conf := s.config(opts, place.Shown, place.Contact)
 	must(t, s.start(context.Background(), cluster.New(through(nodes), conf), conf))
 	return s.driver()

@@ -40,9 +40,7 @@ func TestInspectBesideHandOver(t *testing.T) {
 	between := &forgetful{t: t, to: r.Addr, forgets: func(call [][]byte) bool {
 		if strings.EqualFold(string(call[0]), "zrange") && string(call[1]) == key {
 			once.Do(func() {
-				if err := reader.Release(t.Context()); err != nil {
-					t.Errorf("Release = %v", err)
-				}
+				succeeds(t, "Release", reader.Release(t.Context()))
 				<-w.done
 			})
 		}

@@ -39,9 +39,7 @@ func works(t *testing.T, url string) {
 func clientsWork(t *testing.T, a, b *pawl.Client) {
 	t.Helper()
 	first := acquire(t, a, "deploy")
-	if _, err := b.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
-		t.Errorf("TryAcquire = %v; want ErrHeld", err)
-	}
+	fails(t, "TryAcquire", errorOf(b.TryAcquire(t.Context(), "deploy")), pawl.ErrHeld)
 	next := make(chan *pawl.Lease)
 	go func() {
 		l, err := b.Acquire(t.Context(), "deploy")
@@ -54,9 +52,7 @@ func clientsWork(t *testing.T, a, b *pawl.Client) {
 		info, err := a.Inspect(t.Context(), "deploy")
 		return err == nil && len(info.Holders) == 1 && len(info.Waiters) == 1
 	})
-	if err := first.Extend(t.Context(), time.Minute); err != nil {
-		t.Errorf("Extend = %v", err)
-	}
+	succeeds(t, "Extend", first.Extend(t.Context(), time.Minute))
 	release(t, first)
 	second := <-next
 	if second == nil {
@@ -65,9 +61,7 @@ func clientsWork(t *testing.T, a, b *pawl.Client) {
 	if list, err := a.List(t.Context(), "dep"); err != nil || len(list) != 1 {
 		t.Errorf("List = %v, %v; want one name", list, err)
 	}
-	if err := a.Break(t.Context(), "deploy", second.ID(), "test"); err != nil {
-		t.Errorf("Break = %v", err)
-	}
+	succeeds(t, "Break", a.Break(t.Context(), "deploy", second.ID(), "test"))
 	within(t, "the holder does not hear of Break", second.Done())
 	second.Release(t.Context())
 }
@@ -88,9 +82,7 @@ func TestOpenByURL(t *testing.T) {
 	url := "redis://" + startServer(t).Addr + "?max_ttl=10s"
 	bless(t, url, nil)
 	locks, err := pawl.Open(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer locks.Close()
 	lease := try(t, locks, "deploy")
 	if left := time.Until(lease.Deadline()); left > 10*time.Second {
@@ -114,17 +106,11 @@ func TestOwnClient(t *testing.T) {
 	} {
 		opt.InitAddress = []string{r.Addr}
 		client, err := rueidis.NewClient(opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a, err := New(client, longOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b, err := New(client, longOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		clientsWork(t, a, b)
 		a.Close()
 		b.Close()
@@ -153,9 +139,7 @@ func TestLeastRights(t *testing.T) {
 		}
 	}
 	doc, err := os.ReadFile("../docs/redis-protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, right := range leastRights {
 		if !strings.Contains(string(doc), right) {
 			t.Errorf("docs/redis-protocol.md does not list the right %s", right)
@@ -187,9 +171,7 @@ func TestLeastRights(t *testing.T) {
 	grant(leastRights, "-subscribe")
 	deaf := open(t, at, longOptions())
 	take(t, deaf, long("deploy"))
-	if _, err := deaf.Acquire(t.Context(), long("deploy")); err == nil || !strings.Contains(err.Error(), "+subscribe") {
-		t.Errorf("Acquire without the right +subscribe = %v; want an error that names it", err)
-	}
+	fails(t, "Acquire without the right +subscribe", errorOf(deaf.Acquire(t.Context(), long("deploy"))), nil, "+subscribe")
 	for _, wrong := range [][]string{{"resetkeys", "~other:*"}, {"resetchannels", "&other:*"}} {
 		grant(leastRights, wrong...)
 		_, err := Open(t.Context(), at, longOptions())
@@ -216,9 +198,7 @@ func TestErrors(t *testing.T) {
 		return err
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts and stays silent
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer silent.Close()
 	for _, c := range []struct{ url, want string }{
 		{"redis://" + r.Addr, "the server wants a password"},
@@ -295,15 +275,9 @@ func TestTLS(t *testing.T) {
 	works(t, "rediss://"+addr+"?ca_file="+cert)
 	works(t, "rediss://"+addr+"?ca_file="+cert+"&cert_file="+cert+"&key_file="+key)
 	_, err := NewStore(context.Background(), "rediss://"+addr, nil)
-	if err == nil || !strings.Contains(err.Error(), "ca_file") || !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("NewStore with an unknown authority = %v; want an error that says what to do", err)
-	}
+	fails(t, "NewStore with an unknown authority", err, pawl.ErrUnavailable, "ca_file")
 	_, err = NewStore(context.Background(), "rediss://"+addr+"?server_name=elsewhere&ca_file="+cert, nil)
-	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
-		t.Errorf("NewStore with another server's name = %v; want an error", err)
-	}
+	fails(t, "NewStore with another server's name", err, nil, "elsewhere")
 	_, err = NewStore(context.Background(), "rediss://"+addr+"?ca_file="+cert, &Options{TLS: &tls.Config{ServerName: "elsewhere"}})
-	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
-		t.Errorf("NewStore with another server's name in the options = %v; want an error", err)
-	}
+	fails(t, "NewStore with another server's name in the options", err, nil, "elsewhere")
 }

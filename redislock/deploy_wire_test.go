@@ -39,9 +39,7 @@ func TestReplicatedClients(t *testing.T) {
 	bless(t, master.url(), opts)
 	wiretest.RunClients(t, wiretest.Clients{Open: func(t testing.TB) *pawl.Client {
 		c, err := Open(context.Background(), master.url()+"?wait_replicas=2", opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c
 	}})
 }
@@ -51,9 +49,7 @@ func conform(t *testing.T, url string) {
 	bless(t, url, opts)
 	service := wiretest.Service{Open: func(t testing.TB) driver.Store {
 		d, err := NewStore(context.Background(), url, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return d
 	}}
 	wiretest.Run(t, wiretest.Harness{

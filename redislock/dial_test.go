@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -45,9 +44,7 @@ func TestNoAnswerToTheFirstRequest(t *testing.T) {
 	}}
 	opts.ConnectTimeout = 200 * time.Millisecond
 	_, err := NewStore(t.Context(), "redis://127.0.0.1:1", opts)
-	if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "does not answer") {
-		t.Errorf("NewStore = %v; want ErrUnavailable, and that the server does not answer", err)
-	}
+	fails(t, "NewStore", err, driver.ErrUnavailable, "does not answer")
 	if n := dials.Load(); n != 1 {
 		t.Errorf("it dials %d times; want once", n)
 	}
@@ -59,7 +56,5 @@ func TestOptionsAreCopied(t *testing.T) {
 	opts := &Options{}
 	locks := openClient(t, "redis://127.0.0.1:1", opts)
 	opts.Prefix = "a{b\n" // which is refused
-	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("Ping = %v; want ErrUnavailable, as the options were right when Open was called", err)
-	}
+	fails(t, "Ping", locks.Ping(t.Context()), driver.ErrUnavailable)
 }

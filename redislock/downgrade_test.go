@@ -17,9 +17,7 @@ import (
 func lowered(t testing.TB, g *participant.Lease, req *driver.Request) *participant.Lease {
 	t.Helper()
 	shared, err := g.Downgrade(t.Context(), reading(req))
-	if err != nil {
-		t.Fatalf("Downgrade = %v; want nil", err)
-	}
+	must(t, err)
 	return shared
 }
 
@@ -47,9 +45,7 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 				slices.Reverse(both)
 			}
 			for _, l := range both {
-				if _, err := a.store.End(t.Context(), l, driver.End{Unsure: l.Shared, Doubt: true}); err != nil {
-					t.Errorf("End = %v; want nil", err)
-				}
+				succeeds(t, "End", errorOf(a.store.End(t.Context(), l, driver.End{Unsure: l.Shared, Doubt: true})))
 				if asks() {
 					t.Error("it is carried out after the end of a lease")
 				}
@@ -66,9 +62,7 @@ func TestDowngradeAdmits(t *testing.T) {
 	r := blessedServer(t)
 	g := take(t, openLong(t, r), long("deploy"))
 	waits, err := NewStore(t.Context(), r.url(), longOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer waits.Close()
 	waits.Listen(func(driver.Event) {})
 	ready, stop := waits.Hear("deploy")

@@ -83,12 +83,8 @@ func TestModesExcludeEachOther(t *testing.T) {
 	release(t, w.granted(lookEvery+patience))
 	// Another library's value has no spaces.
 	r.do("set", lockKey(defaultPrefix, "deploy"), "random")
-	if _, err := fast.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("TryAcquire = %v; want ErrHeld: another library has it", err)
-	}
-	if err := fast.Break(t.Context(), "deploy", "random", by, ""); err != nil {
-		t.Errorf("Break = %v", err)
-	}
+	fails(t, "TryAcquire", errorOf(fast.TryAcquire(t.Context(), long("deploy"))), driver.ErrHeld)
+	succeeds(t, "Break", fast.Break(t.Context(), "deploy", "random", by, ""))
 	release(t, take(t, fast, long("deploy")))
 }
 
@@ -106,9 +102,7 @@ func TestEfficiencyRefused(t *testing.T) {
 			t.Errorf("Open = %v; want an error with %q", err, what)
 		}
 	}
-	if err := Bless(t.Context(), r.url(), efficiently()); err == nil || !strings.Contains(err.Error(), "leave out ?mode=") {
-		t.Errorf("Bless = %v; want an error", err)
-	}
+	fails(t, "Bless", Bless(t.Context(), r.url(), efficiently()), nil, "leave out ?mode=")
 }
 
 // TestEfficiencyRights: few are enough, and without one of them no lease is granted.
@@ -135,9 +129,7 @@ func TestEfficiencyBreakKeys(t *testing.T) {
 	r.do("acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:{deploy}*", "&*", "+@all")
 	p := open(t, "redis://app:s3cret@"+r.Addr+"?mode=efficiency", longOptions())
 	g := take(t, p, long("deploy"))
-	if err := p.Break(t.Context(), "deploy", g.ID(), nil, "enough"); err != nil {
-		t.Errorf("Break = %v; want nil", err)
-	}
+	succeeds(t, "Break", p.Break(t.Context(), "deploy", g.ID(), nil, "enough"))
 }
 
 // TestEfficiencyBreakHandsNothingOver: who waits with Correctness is not granted a broken lock by a client that knows no quarantine.
@@ -147,9 +139,7 @@ func TestEfficiencyBreakHandsNothingOver(t *testing.T) {
 	safe, fast := openLong(t, r), open(t, r.url(), efficiently())
 	g := take(t, fast, long("deploy"))
 	listening(t, safe.store, "deploy")
-	if err := fast.Break(t.Context(), "deploy", g.ID(), nil, "enough"); err != nil {
-		t.Fatalf("Break = %v; want nil", err)
-	}
+	must(t, fast.Break(t.Context(), "deploy", g.ID(), nil, "enough"))
 	if value := r.do("get", lockKey(defaultPrefix, "deploy")); value != "" || queueLen(r, "deploy") != 1 {
 		t.Errorf("the lock is %q, and %d wait; want that it is free, and one waits", value, queueLen(r, "deploy"))
 	}
@@ -161,21 +151,15 @@ func TestEfficiencyCluster(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.masters[0].Addr}, AlwaysPipelining: true, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	own, err := New(client, efficiently())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer own.Close()
 	for _, url := range []string{c.url(), c.masters[0].url()} {
 		locks := openClient(t, url, efficiently())
 		lease := acquire(t, locks, "deploy")
-		if _, err := own.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
-			t.Errorf("TryAcquire = %v; want ErrHeld", err)
-		}
+		fails(t, "TryAcquire", errorOf(own.TryAcquire(t.Context(), "deploy")), driver.ErrHeld)
 		if list, err := own.List(t.Context(), "dep"); err != nil || len(list) != 1 || list[0].Holders[0].Lease != lease.ID() {
 			t.Errorf("List = %v, %v; want the lease", list, err)
 		}
@@ -185,13 +169,9 @@ func TestEfficiencyCluster(t *testing.T) {
 	name := c.nameOn(0, "deploy")
 	g := take(t, a, long(name))
 	c.move(name, c.masters[0], c.masters[1], func() {
-		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-			t.Errorf("Renew while the slot moves = %v", err)
-		}
+		succeeds(t, "Renew while the slot moves", errorOf(g.Renew(t.Context(), time.Minute)))
 	})
-	if _, err := b.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("TryAcquire where the slot has gone = %v; want ErrHeld", err)
-	}
+	fails(t, "TryAcquire where the slot has gone", errorOf(b.TryAcquire(t.Context(), long(name))), driver.ErrHeld)
 	release(t, g)
 	release(t, take(t, b, long(name)))
 	for _, m := range c.masters {

@@ -33,9 +33,7 @@ func TestSharedFloor(t *testing.T) {
 	key := s.server.FloorKey(lockKey(defaultPrefix, names[0]))
 	floor := func() uint64 {
 		n, err := strconv.ParseUint(r.do("get", key), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return n
 	}
 	release(t, take(t, s, long(names[0]))) // makes the floor

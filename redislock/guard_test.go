@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/internal/participant"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 const testMaxTTL = 2 * time.Second
@@ -31,9 +30,7 @@ func request(name string) *driver.Request {
 func open(t testing.TB, url string, opts *Options) *party {
 	t.Helper()
 	d, err := NewStore(context.Background(), url, patient(opts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := asParty(d)
 	t.Cleanup(func() { p.Close() })
 	return p
@@ -105,9 +102,7 @@ func TestForgottenLease(t *testing.T) {
 			for at := range got {
 				notEarly(t, old, testMaxTTL, at)
 			}
-			if _, err := old.Renew(t.Context(), testMaxTTL); !errors.Is(err, driver.ErrLost) {
-				t.Errorf("Renew of the forgotten lease = %v; want ErrLost", err)
-			}
+			fails(t, "Renew of the forgotten lease", errorOf(old.Renew(t.Context(), testMaxTTL)), driver.ErrLost)
 		})
 	}
 }
@@ -136,9 +131,7 @@ func TestUnguarded(t *testing.T) {
 			s := startServer(t, "--rename-command", "INFO", "")
 			opts := longOptions() // there is no quarantine
 			_, err := NewStore(context.Background(), s.url(), opts)
-			if err == nil || !strings.Contains(err.Error(), "allow_unguarded") {
-				t.Errorf("NewStore = %v; want it refused", err)
-			}
+			fails(t, "NewStore", err, nil, "allow_unguarded")
 			opts.AllowUnguarded = true
 			a, b := open(t, s.url(), opts), open(t, s.url(), opts)
 			old := take(t, a, long("deploy"))
@@ -161,9 +154,7 @@ func TestUnguardedUser(t *testing.T) {
 	r.do("acl", "setuser", "blind", "on", ">s3cret", "~*", "&*", "+@all", "-info")
 	opts := testOptions()
 	opts.Username, opts.Password = "blind", "s3cret"
-	if _, err := NewStore(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "+info") || !strings.Contains(err.Error(), "allow_unguarded") {
-		t.Errorf("NewStore = %v; want it refused, with what to do", err)
-	}
+	fails(t, "NewStore", errorOf(NewStore(t.Context(), r.url(), opts)), nil, "+info", "allow_unguarded")
 	opts.AllowUnguarded = true
 	take(t, open(t, r.url(), opts), request("deploy"))
 }
@@ -173,7 +164,7 @@ var eventually = servers.Eventually
 // await waits until f returns true.
 func await(t testing.TB, late string, f func() bool) {
 	t.Helper()
-	if !eventually(patience, f) {
+	if !eventually(3*patience, f) {
 		t.Fatal(late)
 	}
 }
@@ -194,6 +185,31 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// fails checks that what was tried has failed with an error that is want, unless that is nil, and that says these things.
+func fails(t testing.TB, tried string, err, want error, says ...string) {
+	t.Helper()
+	names := map[error]string{nil: "an error", driver.ErrUnavailable: "ErrUnavailable", driver.ErrHeld: "ErrHeld", driver.ErrLost: "ErrLost", driver.ErrDisagree: "ErrDisagree"}
+	if err == nil || want != nil && !errors.Is(err, want) {
+		t.Errorf("%s = %v; want %s", tried, err, names[want])
+		return
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%s = %v; want it to say %q", tried, err, s)
+		}
+	}
+}
+
+// succeeds checks that what was tried has not failed.
+func succeeds(t testing.TB, tried string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s = %v; want nil", tried, err)
+	}
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
 // TestRenewalsGoOnInQuarantine restarts a server that keeps its data.
 func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	t.Parallel()
@@ -212,15 +228,11 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	s.restart()
 	await(t, "a lease that the server still knows is not renewed", func() bool { _, err := g.Renew(t.Context(), ttl); return err == nil })
-	if _, err := a.TryAcquire(t.Context(), lasting("new", ttl)); !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("TryAcquire after the restart = %v; want ErrUnavailable", err)
-	}
+	fails(t, "TryAcquire after the restart", errorOf(a.TryAcquire(t.Context(), lasting("new", ttl))), driver.ErrUnavailable)
 	// A lock that is released now may have been released before, and granted to a
 	// client that the server no longer knows: it must not be handed on yet.
 	await(t, "the waiter does not come back", func() bool { return listens(a) && queueLen(s, "other") == 1 })
-	if err := other.Release(t.Context()); err != nil {
-		t.Errorf("Release after the restart = %v; want nil", err)
-	}
+	succeeds(t, "Release after the restart", other.Release(t.Context()))
 	if s.do("exists", lockKey(defaultPrefix, "other")) != "0" {
 		t.Error("a lock that was released after the restart is handed over")
 	}
@@ -261,10 +273,7 @@ func TestNoNeedlessWait(t *testing.T) {
 			t.Parallel()
 			r := startServer(t)
 			c.do(r)
-			up := func() bool {
-				return !strings.Contains("0 1 2 3", epoch.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
-			}
-			await(t, "the server does not get older", up)
+			grownUp(t, testMaxTTL, r)
 			if c.wait {
 				closed(t, r)
 				return
@@ -313,9 +322,7 @@ func TestLongestTTL(t *testing.T) {
 	}
 	bless(t, r.url(), testOptions())
 	take(t, s, request("deploy"))
-	if _, err := s.TryAcquire(t.Context(), lasting("longer", time.Minute)); err == nil || !strings.Contains(err.Error(), "MaxTTL") {
-		t.Errorf("TryAcquire with a longer TTL = %v; want it refused", err)
-	}
+	fails(t, "TryAcquire with a longer TTL", errorOf(s.TryAcquire(t.Context(), lasting("longer", time.Minute))), nil, "MaxTTL")
 }
 
 // TestScriptFlush: a server that has only lost its scripts has no quarantine.

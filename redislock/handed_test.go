@@ -45,9 +45,7 @@ func TestClusterHanded(t *testing.T) {
 func wired(t testing.TB, url string, opts *Options) (*store, <-chan driver.Event) {
 	t.Helper()
 	s, _, err := connect(t.Context(), url, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	events := make(chan driver.Event, 1000)
 	s.Listen(func(e driver.Event) { events <- e })

@@ -95,9 +95,7 @@ func TestCostOfAPair(t *testing.T) {
 			if err == nil {
 				err = l.Release(ctx)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		})
 		return allocs <= 26
 	}

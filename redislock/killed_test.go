@@ -47,9 +47,7 @@ func serverTime(t testing.TB, r *redis) time.Duration {
 func openClient(t testing.TB, url string, opts *Options) *pawl.Client {
 	t.Helper()
 	c, err := Open(t.Context(), url, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -57,9 +55,7 @@ func openClient(t testing.TB, url string, opts *Options) *pawl.Client {
 func acquire(t testing.TB, c *pawl.Client, name string, opts ...pawl.Option) *pawl.Lease {
 	t.Helper()
 	l, err := c.Acquire(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatalf("Acquire = %v", err)
-	}
+	must(t, err)
 	return l
 }
 

@@ -44,12 +44,8 @@ func TestTogether(t *testing.T) {
 	refusedBy(t, p, long("deploy"), 2)
 	refusedBy(t, b, long("deploy"), 2)
 	refusedBy(t, b, slot(long("deploy"), 2), 2)
-	if err := p.Break(t.Context(), "deploy", "no such lease", nil, ""); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("Break of none of them, with Efficiency, = %v; want ErrHeld", err)
-	}
-	if err := p.Break(t.Context(), "deploy", second.ID(), &driver.Holder{Who: "ops"}, "enough"); err != nil {
-		t.Errorf("Break with Efficiency = %v; want nil", err)
-	}
+	fails(t, "Break of none of them, with Efficiency,", p.Break(t.Context(), "deploy", "no such lease", nil, ""), driver.ErrHeld)
+	succeeds(t, "Break with Efficiency", p.Break(t.Context(), "deploy", second.ID(), &driver.Holder{Who: "ops"}, "enough"))
 	_, err := second.Renew(t.Context(), time.Minute)
 	var lost *driver.LostError
 	if !errors.As(err, &lost) || lost.Reason != driver.Broken || lost.Why != "enough" {
@@ -160,9 +156,7 @@ func TestForgottenReaders(t *testing.T) {
 			if d := deadline.Sub(w.at); d > 0 {
 				t.Errorf("the writer got the name %v before the deadline of a reader", d)
 			}
-			if _, err := last.Renew(t.Context(), testMaxTTL); !errors.Is(err, driver.ErrLost) {
-				t.Errorf("Renew of a forgotten reader = %v; want ErrLost", err)
-			}
+			fails(t, "Renew of a forgotten reader", errorOf(last.Renew(t.Context(), testMaxTTL)), driver.ErrLost)
 			release(t, g)
 		})
 	}
@@ -178,9 +172,7 @@ func TestRenewalBesideASuccessor(t *testing.T) {
 	reader := take(t, a, reading(long("deploy")))
 	r.do("del", lockKey(defaultPrefix, "deploy"))
 	writer := take(t, b, long("deploy"))
-	if _, err := reader.Renew(t.Context(), testMaxTTL); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Renew beside a successor = %v; want ErrLost", err)
-	}
+	fails(t, "Renew beside a successor", errorOf(reader.Renew(t.Context(), testMaxTTL)), driver.ErrLost)
 	release(t, writer)
 }
 

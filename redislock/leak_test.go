@@ -28,9 +28,7 @@ func TestNamesDoNotLeak(t *testing.T) {
 	number := func(args ...string) int {
 		t.Helper()
 		n, err := strconv.Atoi(r.do(args...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return n
 	}
 	start := number("dbsize") + 1 // the seal, which comes with the first grant

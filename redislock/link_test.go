@@ -22,9 +22,7 @@ type linked struct {
 func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *linked {
 	t.Helper()
 	d, err := NewStore(context.Background(), "redis://"+link.Addr(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := asParty(d)
 	t.Cleanup(func() { p.Close() })
 	return &linked{p, link}

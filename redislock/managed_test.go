@@ -155,9 +155,7 @@ func (f *forgetful) listen() (addr string) {
 func proxy(t testing.TB, serve func(client net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

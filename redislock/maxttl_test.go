@@ -31,22 +31,13 @@ func lasting(name string, ttl time.Duration) *driver.Request {
 // disagrees checks that err is ErrDisagree and says these things.
 func disagrees(t testing.TB, what string, err error, want ...string) {
 	t.Helper()
-	if !errors.Is(err, driver.ErrDisagree) {
-		t.Fatalf("%s = %v; want ErrDisagree", what, err)
-	}
-	for _, w := range want {
-		if !strings.Contains(err.Error(), w) {
-			t.Errorf("%s = %v; want it to say %q", what, err, w)
-		}
-	}
+	fails(t, what, err, driver.ErrDisagree, want...)
 }
 
 func describe(t testing.TB, s *party) *driver.StoreInfo {
 	t.Helper()
 	info, err := s.Describe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return info
 }
 
@@ -124,9 +115,7 @@ func TestReadingWritesNothing(t *testing.T) {
 	r.restart()
 	readAll()
 	s := open(t, r.url(), withMaxTTL(most))
-	if _, err := s.TryAcquire(t.Context(), lasting("job", time.Second)); !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("TryAcquire after the restart = %v; want it to wait", err)
-	}
+	fails(t, "TryAcquire after the restart", errorOf(s.TryAcquire(t.Context(), lasting("job", time.Second))), driver.ErrUnavailable)
 	if left := describe(t, s).Closed; left > most {
 		t.Errorf("the server is closed for %v; want 20s at most: nobody has used more", left)
 	}
@@ -146,10 +135,7 @@ func TestRestartWithData(t *testing.T) {
 		t.Errorf("after the restart TryAcquire = %v, Describe = %+v; want it closed for 3s at most", err, info)
 	}
 	r.restart()
-	up := func() bool {
-		return !strings.Contains("0 1 2 3 4", epoch.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
-	}
-	await(t, "the server does not get older", up)
+	grownUp(t, 3*time.Second, r)
 	take(t, open(t, r.url(), withMaxTTL(3*time.Second)), lasting("job", time.Second))
 }
 
@@ -198,9 +184,7 @@ func TestForgottenMaxTTL(t *testing.T) {
 				open(t, r.url(), withMaxTTL(long)).TryAcquire(t.Context(), lasting("else", long))
 			}
 			g, err := b.Acquire(t.Context(), lasting("job", time.Second))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			notEarly(t, old, long, g.Since())
 		})
 	}
@@ -244,9 +228,7 @@ func TestSetMaxTTL(t *testing.T) {
 	r.do("del", "pawl:{long}") // as if its last second was lost
 	r.restart()
 	got, err := open(t, r.url(), withMaxTTL(time.Second)).Acquire(t.Context(), lasting("long", time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	notEarly(t, old, 6*time.Second, got.Since())
 }
 
@@ -284,9 +266,7 @@ func TestForgottenEnds(t *testing.T) {
 	a.Close()
 	r.do("flushall")
 	got, err := b.Acquire(t.Context(), lasting("job", short))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	notEarly(t, old, long, got.Since())
 	if late := got.Since().Sub(old.Since()); late > 2*long {
 		t.Errorf("the name was granted after %v; want it soon after the end of the forgotten lease", late)
@@ -317,9 +297,7 @@ func TestClusterForgottenMaxTTL(t *testing.T) {
 	if errors.Is(err, driver.ErrDisagree) {
 		return // it was corrected while it waited
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	notEarly(t, old, long, got.Since())
 }
 
@@ -360,24 +338,6 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestOpenWithShortMaxTTL: a TTL that can never be granted is refused at once, and one that
-// nobody has asked for is not used.
-func TestOpenWithShortMaxTTL(t *testing.T) {
-	t.Parallel()
-	r := startServer(t)
-	opts := withMaxTTL(time.Second)
-	opts.TTL = 2 * time.Second
-	if c, err := Open(t.Context(), r.url(), opts); err == nil {
-		c.Close()
-		t.Error("Open with a TTL longer than MaxTTL = nil")
-	}
-	bless(t, r.url(), withMaxTTL(time.Second))
-	c := openClient(t, r.url()+"?max_ttl=1s", nil)
-	if _, err := c.TryAcquire(t.Context(), "job"); err != nil {
-		t.Errorf("TryAcquire with no TTL and a MaxTTL of 1s = %v", err)
-	}
-}
-
 // TestClusterMaxTTL: clients agree on one MaxTTL in all slots, whoever came to which of them first.
 func TestClusterMaxTTL(t *testing.T) {
 	t.Parallel()
@@ -396,20 +356,14 @@ func TestClusterMaxTTL(t *testing.T) {
 	c.masters[1].do("set", key, strings.Join(f, " "))
 	b := open(t, c.url(), withMaxTTL(time.Second))
 	servers, err := b.server.Servers(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range servers { // it has come before, and so learns of no other slot in the background
 		is, err := s.Bound(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		is.FirstVisit()
 	}
 	for _, name := range []string{two, three, two} {
-		if _, err := b.TryAcquire(t.Context(), lasting(name, time.Second)); !errors.Is(err, driver.ErrUnavailable) {
-			t.Errorf("TryAcquire of the other client = %v; want it to wait", err)
-		}
+		fails(t, "TryAcquire of the other client", errorOf(b.TryAcquire(t.Context(), lasting(name, time.Second))), driver.ErrUnavailable)
 	}
 	if f := strings.Fields(c.masters[1].do("get", key)); b.limit.Longest() != 30*time.Second || f[5] != "30000" {
 		t.Errorf("the other client knows of %v, and the slot that it met first of %s ms; want 30s", b.limit.Longest(), f[5])

@@ -27,12 +27,10 @@ import (
 func grownUp(t testing.TB, maxTTL time.Duration, servers ...*redis) {
 	t.Helper()
 	for _, r := range servers {
-		if !eventually(maxTTL+patience, func() bool {
+		await(t, "the server does not get older", func() bool {
 			up, _ := strconv.Atoi(epoch.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
 			return time.Duration(up-2)*time.Second >= maxTTL
-		}) {
-			t.Fatal("the server does not get older")
-		}
+		})
 	}
 }
 
@@ -173,9 +171,7 @@ func TestMasterInBetween(t *testing.T) {
 		t.Fatal("the data is not that of the other server")
 	}
 	for range 3 {
-		if _, err := b.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrUnavailable) {
-			t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
-		}
+		fails(t, "TryAcquire", errorOf(b.TryAcquire(t.Context(), long("deploy"))), driver.ErrUnavailable)
 	}
 }
 
@@ -266,9 +262,7 @@ func follow(t testing.TB, r, master *redis) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(master.Addr)
 	r.do("replicaof", host, port)
-	if !eventually(3*patience, func() bool { return epoch.ParseInfo(r.do("info", "replication"))["master_link_status"] == "up" }) {
-		t.Fatal("the replica gets no data")
-	}
+	await(t, "the replica gets no data", func() bool { return epoch.ParseInfo(r.do("info", "replication"))["master_link_status"] == "up" })
 }
 
 // TestFormerReplica: a replica that was promoted so long ago that it does not say
@@ -281,11 +275,9 @@ func TestFormerReplica(t *testing.T) {
 	a := open(t, r.url(), testOptions())
 	follow(t, replica, r)
 	replica.do("replicaof", "no", "one")
-	if !eventually(2*patience, func() bool {
+	await(t, "the former replica goes on saying that it was one", func() bool {
 		return !strings.ContainsAny(epoch.ParseInfo(replica.do("info", "replication"))["master_replid2"], "123456789abcdef")
-	}) {
-		t.Fatal("the former replica goes on saying that it was one")
-	}
+	})
 	grownUp(t, testMaxTTL, replica)
 	take(t, a, request("other"))
 	closed(t, replica)
@@ -299,9 +291,7 @@ func appended(t testing.TB, r *redis) (file string, log []byte) {
 		t.Fatalf("the logs are %q", files)
 	}
 	log, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return files[0], log
 }
 
@@ -309,9 +299,7 @@ func appended(t testing.TB, r *redis) (file string, log []byte) {
 func (r *redis) restartWith(file string, log []byte) {
 	r.t.Helper()
 	r.kill()
-	if err := os.WriteFile(file, log, 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, os.WriteFile(file, log, 0o600))
 	r.restart()
 }
 
@@ -344,9 +332,7 @@ func TestEviction(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, "--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru")
 	_, err := NewStore(t.Context(), r.url(), testOptions())
-	if err == nil || !strings.Contains(err.Error(), "maxmemory-policy volatile-lru") || !strings.Contains(err.Error(), "noeviction") {
-		t.Errorf("NewStore = %v; want an error that names the policy and what to set", err)
-	}
+	fails(t, "NewStore", err, nil, "maxmemory-policy volatile-lru", "noeviction")
 	open(t, r.url()+"?allow_unguarded=true", testOptions())
 	r.do("config", "set", "maxmemory", "0")
 	open(t, r.url(), testOptions())

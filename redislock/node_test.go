@@ -6,7 +6,6 @@ package redislock
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -60,9 +59,7 @@ func TestNodeRedlock(t *testing.T) {
 			c := openClient(t, r.url(), longOptions())
 			other := startNode(t, r, modules, script, version)
 			other("acquire", "yes")
-			if _, err := c.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
-				t.Errorf("TryAcquire = %v; want ErrHeld: redlock has it", err)
-			}
+			fails(t, "TryAcquire", errorOf(c.TryAcquire(t.Context(), "deploy")), pawl.ErrHeld)
 			other("extend", "yes")
 			next := acquiring(t, r, c, 1)
 			other("release", "yes")
@@ -73,9 +70,7 @@ func TestNodeRedlock(t *testing.T) {
 				t.Fatal("the waiter does not see that redlock has released")
 			}
 			other("acquire", refused)
-			if err := l.Extend(t.Context(), time.Minute); err != nil {
-				t.Errorf("Extend = %v; want nil", err)
-			}
+			succeeds(t, "Extend", l.Extend(t.Context(), time.Minute))
 			release(t, l)
 			other("acquire", "yes")
 			other("release", "yes")
@@ -93,13 +88,9 @@ func startNode(t *testing.T, r *redis, modules, script, version string) func(wha
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	must(t, cmd.Start())
 	t.Cleanup(func() { in.Close(); io.Copy(io.Discard, out); cmd.Wait() })
 	lines := bufio.NewScanner(out)

@@ -92,12 +92,8 @@ func TestPattern(t *testing.T) {
 		t.Errorf("Ask of a waiter = %+v, %v; want that it looks again within %v", ans, err, 2*foreignLook)
 	}
 	// Break would hand the lock over to the waiter.
-	if _, err := s.store.End(t.Context(), driver.Ref{Name: waits.Name, Lease: waits.Lease, Handle: ans.Handle}, driver.End{Unsure: true}); err != nil {
-		t.Errorf("End of the waiter = %v", err)
-	}
-	if err := s.Break(t.Context(), "deploy", "random", nil, ""); err != nil {
-		t.Errorf("Break of another library's lock = %v", err)
-	}
+	succeeds(t, "End of the waiter", errorOf(s.store.End(t.Context(), driver.Ref{Name: waits.Name, Lease: waits.Lease, Handle: ans.Handle}, driver.End{Unsure: true})))
+	succeeds(t, "Break of another library's lock", s.Break(t.Context(), "deploy", "random", nil, ""))
 	if r.do("exists", "lock:deploy") != "0" {
 		t.Error("the lock is there after Break")
 	}

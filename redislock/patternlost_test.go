@@ -82,9 +82,7 @@ func TestPatternWithEfficiency(t *testing.T) {
 	disagrees(t, "no pattern", err, "lock:*")
 	r = startServer(t)
 	d, err := NewStore(t.Context(), r.url(), efficient("lock:*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer d.Close()
 	_, err = NewStore(t.Context(), r.url(), efficient("other:*"))
 	disagrees(t, "another pattern", err, "lock:*")
@@ -113,7 +111,5 @@ func TestClusterPatternOfASlot(t *testing.T) {
 	if disagrees(t, "Bless", err, "lock:*"); errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("Bless = %v; want no ErrUnavailable", err)
 	}
-	if _, err := g.Renew(t.Context(), long("deploy").TTL); err != nil {
-		t.Errorf("Renew = %v", err)
-	}
+	succeeds(t, "Renew", errorOf(g.Renew(t.Context(), long("deploy").TTL)))
 }

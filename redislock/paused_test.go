@@ -107,9 +107,7 @@ func TestTakenClaim(t *testing.T) {
 		w := wait(t, r, b, req)
 		release(t, g)
 		g = w.granted(patience)
-		if _, err := g.Renew(t.Context(), req.TTL); err != nil {
-			t.Fatalf("Renew = %v", err)
-		}
+		must(t, errorOf(g.Renew(t.Context(), req.TTL)))
 		if r.do("exists", missed) != "0" {
 			t.Errorf("renewed: %v: the claim counts as missed although a waiter has taken it", req.Renewed)
 		}

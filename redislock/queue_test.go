@@ -7,7 +7,6 @@ package redislock
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -91,9 +90,7 @@ func (w *waiting) granted(d time.Duration) *participant.Lease {
 
 func release(t testing.TB, g interface{ Release(context.Context) error }) {
 	t.Helper()
-	if err := g.Release(context.Background()); err != nil {
-		t.Fatalf("Release = %v; want nil", err)
-	}
+	must(t, g.Release(context.Background()))
 }
 
 // releaseAnyhow releases although the connection may be lost at any time.
@@ -107,9 +104,7 @@ func renews(t testing.TB, g interface {
 	Renew(context.Context, time.Duration) (driver.Instant, error)
 }) {
 	t.Helper()
-	if _, err := g.Renew(context.Background(), time.Minute); err != nil {
-		t.Errorf("Renew = %v; want nil", err)
-	}
+	succeeds(t, "Renew", errorOf(g.Renew(context.Background(), time.Minute)))
 }
 
 // long is a request for a lease that does not end by itself during a test.
@@ -263,9 +258,7 @@ func TestReleaseWithoutMemory(t *testing.T) {
 	w := wait(t, r, b, long("deploy"))
 	r.do("config", "set", "maxmemory", "1")
 	time.Sleep(100 * time.Millisecond) // so that the scripts look at the role of the server again
-	if _, err := a.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("TryAcquire = %v; want ErrHeld", err)
-	}
+	fails(t, "TryAcquire", errorOf(a.TryAcquire(t.Context(), long("deploy"))), driver.ErrHeld)
 	release(t, g)
 	release(t, w.granted(patience))
 }

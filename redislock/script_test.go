@@ -28,9 +28,7 @@ func loadMany(t testing.TB, s *party, script int) (sha string) {
 	t.Helper()
 	client := alone(s).Client
 	sha, err := client.Do(t.Context(), client.B().ScriptLoad().Script(epoch.Unbound(scripts[script].Text)).Build()).ToString()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sha
 }
 
@@ -55,9 +53,7 @@ func runMany(t *testing.T, s *party, script int, common []string, requests [][2]
 	t.Helper()
 	call := callMany(s, loadMany(t, s, script), common, requests)
 	replies, err := alone(s).Client.Do(t.Context(), call).ToArray()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range replies {
 		reply, err := r.ToArray()
 		if err != nil {

@@ -5,7 +5,6 @@
 package redislock
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -46,9 +45,7 @@ func startGroup(t *testing.T) *group {
 		}
 		return strings.Count(g.master.do("info", "replication"), "state=online") == 2
 	}
-	if !eventually(2*patience, ready) {
-		t.Fatal("the sentinels do not find each other")
-	}
+	await(t, "the sentinels do not find each other", ready)
 	return g
 }
 
@@ -82,9 +79,7 @@ func TestFailover(t *testing.T) {
 	}
 	g.master.kill()
 	await(t, "the sentinels do not find a new master", func() bool { _, err := a.Inspect(t.Context(), "kept"); return err == nil })
-	if _, err := lost.Renew(t.Context(), opts.TTL); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Renew of the lease that the new master does not know = %v; want ErrLost", err)
-	}
+	fails(t, "Renew of the lease that the new master does not know", errorOf(lost.Renew(t.Context(), opts.TTL)), driver.ErrLost)
 	after := next.granted(opts.MaxTTL + 15*time.Second)
 	notEarly(t, lost, opts.TTL, next.at)
 	if after.Token() <= lost.Token() {
@@ -94,8 +89,6 @@ func TestFailover(t *testing.T) {
 	if err := kept.Err(); err != nil {
 		t.Errorf("the lease that the new master knows has ended: %v", err)
 	}
-	if _, err := b.TryAcquire(t.Context(), req("kept")); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("TryAcquire of the lease that the new master knows = %v; want ErrHeld", err)
-	}
+	fails(t, "TryAcquire of the lease that the new master knows", errorOf(b.TryAcquire(t.Context(), req("kept"))), driver.ErrHeld)
 	release(t, kept)
 }

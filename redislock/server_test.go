@@ -57,9 +57,7 @@ func startServer(t testing.TB, args ...string) *redis {
 // begin starts the server for the first time.
 func (s *redis) begin() {
 	s.t.Helper()
-	if err := s.Begin(); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.Begin())
 }
 
 func (s *redis) kill() { s.Kill() }
@@ -79,8 +77,6 @@ func (s *redis) url() string { return "redis://" + s.Addr }
 func (s *redis) do(args ...string) string {
 	s.t.Helper()
 	out, err := s.Do(args...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return out
 }

@@ -131,9 +131,7 @@ func TestTroubles(t *testing.T) {
 				l.Release(t.Context())
 			}
 			l, err := b.Acquire(t.Context(), "other")
-			if err != nil {
-				t.Fatalf("Acquire = %v", err)
-			}
+			must(t, err)
 			l.Release(t.Context())
 		})
 	}
@@ -146,9 +144,7 @@ func adminOf(t *testing.T, r *redis) func(line string) string {
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{r.Addr}, DisableCache: true, ForceSingleClient: true, AlwaysPipelining: true, PipelineMultiplex: -1,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.Close)
 	return func(line string) string {
 		words := strings.Fields(line)
@@ -182,9 +178,7 @@ func TestLoading(t *testing.T) {
 		_, err := c.TryAcquire(t.Context(), "other")
 		return errors.Is(err, pawl.ErrUnavailable) && strings.Contains(err.Error(), "is reading its data from disk")
 	})
-	if _, err := NewStore(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "is reading its data from disk") {
-		t.Errorf("Open = %v; want that the server is loading", err)
-	}
+	fails(t, "Open", errorOf(NewStore(t.Context(), r.url(), opts)), nil, "is reading its data from disk")
 	late, first := openClient(t, r.url(), testOptions()), make(chan error, 1) // a client whose first connection is refused
 	go func() {
 		l, err := late.Acquire(t.Context(), "first")

@@ -25,9 +25,7 @@ func TestEfficientWire(t *testing.T) {
 		Start: func(testing.TB) wiretest.Service {
 			return drivertest.OverLinks(r.Addr, func(t testing.TB, addr string) driver.Store {
 				d, err := NewStore(context.Background(), "redis://"+addr, opts)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return d
 			})
 		},

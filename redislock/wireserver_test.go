@@ -48,9 +48,7 @@ func wireService(t testing.TB, maxTTL time.Duration) wiretest.Service {
 	bless(t, s.url(), opts)
 	service := drivertest.OverLinks(s.Addr, func(t testing.TB, addr string) driver.Store {
 		st, _, err := connect(context.Background(), "redis://"+addr, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return st
 	})
 	service.Restart = func(testing.TB) { s.restart() }
