@@ -6,10 +6,8 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,9 +23,7 @@ func TestDialNothing(t *testing.T) {
 		opts := &Options{Dial: dial}
 		opts.ConnectTimeout = time.Second
 		_, err := NewStore(t.Context(), url, opts)
-		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "Dial has returned neither") {
-			t.Errorf("NewStore(%s) = %v; want ErrUnavailable, and that the function Dial returns nothing", url, err)
-		}
+		fails(t, "NewStore("+url+")", err, driver.ErrUnavailable, "Dial has returned neither")
 	}
 }
 

@@ -57,16 +57,14 @@ func TestMaxTTLIsAgreed(t *testing.T) {
 	b := open(t, r.url(), withMaxTTL(time.Second))
 	_, err = b.TryAcquire(t.Context(), lasting("b", time.Second))
 	disagrees(t, "TryAcquire of a client with a MaxTTL of 1s", err, "1s", "5s", "max_ttl=5s", "set by")
-	_, err = b.Acquire(t.Context(), lasting("b", time.Second))
-	disagrees(t, "its Acquire", err)
+	disagrees(t, "its Acquire", errorOf(b.Acquire(t.Context(), lasting("b", time.Second))))
 
 	long := open(t, r.url(), withMaxTTL(time.Hour))
 	for what, try := range map[string]func() error{
 		"TryAcquire": func() error { _, err := long.TryAcquire(t.Context(), lasting("c", 6*time.Second)); return err },
 		"Acquire":    func() error { _, err := long.Acquire(t.Context(), lasting("c", 6*time.Second)); return err },
 		"shared": func() error {
-			req := lasting("c", 6*time.Second)
-			req.Shared = true
+			req := reading(lasting("c", 6*time.Second))
 			_, err := long.TryAcquire(t.Context(), req)
 			return err
 		},
@@ -220,10 +218,8 @@ func TestSetMaxTTL(t *testing.T) {
 	if info := describe(t, a); info.Closed != 0 {
 		t.Errorf("after the change Describe = %+v; want it open", info)
 	}
-	_, err = old.Renew(t.Context(), 6*time.Second)
-	disagrees(t, "Renew with the old TTL", err)
-	_, err = a.TryAcquire(t.Context(), lasting("c", 2*time.Second))
-	disagrees(t, "TryAcquire with a TTL of 2s", err)
+	disagrees(t, "Renew with the old TTL", errorOf(old.Renew(t.Context(), 6*time.Second)))
+	disagrees(t, "TryAcquire with a TTL of 2s", errorOf(a.TryAcquire(t.Context(), lasting("c", 2*time.Second))))
 	take(t, a, lasting("c", time.Second))
 	r.do("del", "pawl:{long}") // as if its last second was lost
 	r.restart()

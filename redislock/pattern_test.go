@@ -150,9 +150,7 @@ func TestPatternIsAgreedOn(t *testing.T) {
 	for pattern, want := range map[string]string{"": "no Pattern is set here", "*": `the Pattern here is "*"`} {
 		opts := longOptions()
 		opts.Pattern = pattern
-		if _, err := NewStore(t.Context(), r.url(), opts); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "lock:*") || !strings.Contains(err.Error(), want) {
-			t.Errorf("with the pattern %q: %v; want ErrDisagree with %s", pattern, err, want)
-		}
+		fails(t, "with the pattern "+strconv.Quote(pattern), errorOf(NewStore(t.Context(), r.url(), opts)), driver.ErrDisagree, "lock:*", want)
 		opts.Prefix = strconv.Itoa(len(pattern)) + ":" // another one for each
 		if d, err := NewStore(t.Context(), r.url(), opts); err != nil {
 			t.Errorf("with the pattern %q and another prefix: %v", pattern, err)
@@ -200,9 +198,7 @@ func TestPatternRefusals(t *testing.T) {
 	t.Parallel()
 	r := patternedServer(t)
 	s := open(t, r.url(), patterned())
-	if _, err := s.TryAcquire(t.Context(), long("a}b")); err == nil || !strings.Contains(err.Error(), "braces") {
-		t.Errorf("TryAcquire of a name with a brace = %v", err)
-	}
+	fails(t, "TryAcquire of a name with a brace", errorOf(s.TryAcquire(t.Context(), long("a}b"))), nil, "braces")
 	if _, err := s.Inspect(t.Context(), "a}b"); err == nil {
 		t.Error("Inspect of a name with a brace succeeds")
 	}
@@ -212,9 +208,7 @@ func TestPatternRefusals(t *testing.T) {
 	for _, pattern := range []string{"lock", "*:*", "pawl:*"} {
 		opts := longOptions()
 		opts.Pattern = pattern
-		if _, err := NewStore(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "pattern") {
-			t.Errorf("the pattern %q: %v", pattern, err)
-		}
+		fails(t, "the pattern "+strconv.Quote(pattern), errorOf(NewStore(t.Context(), r.url(), opts)), nil, "pattern")
 	}
 }
 
@@ -229,8 +223,7 @@ func TestClusterPattern(t *testing.T) {
 	bless(t, c.url(), opts)
 	s := open(t, c.url(), opts)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		req := long(name)
-		req.Shared = true
+		req := reading(long(name))
 		g := take(t, s, req)
 		release(t, g)
 		release(t, lowered(t, take(t, s, long(name)), long(name)))

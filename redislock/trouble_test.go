@@ -106,9 +106,7 @@ func TestTroubles(t *testing.T) {
 			if c.nobodyNew {
 				opts := longOptions()
 				opts.ConnectTimeout = time.Second
-				if _, err := NewStore(t.Context(), r.url(), opts); !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("Open = %v; want ErrUnavailable with %q", err, c.want)
-				}
+				fails(t, "Open", errorOf(NewStore(t.Context(), r.url(), opts)), pawl.ErrUnavailable, c.want)
 			}
 			for len(renewed) > 0 { // before the trouble
 				<-renewed
