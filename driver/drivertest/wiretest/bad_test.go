@@ -48,13 +48,14 @@ type badService struct {
 	of     map[string]*badWire // who has asked for a lease
 	times  map[string]int      // how often something has happened, for mistakes
 	first  map[string]driver.Answer
+	last   map[string]string // the lease that had a name last, if it was not ended
 	litter []string
 }
 
 func newBadService(m *mistake) *badService {
 	return &badService{
 		m: m, store: new(memlock.Store), ended: make(map[string]bool), of: make(map[string]*badWire),
-		times: make(map[string]int), first: make(map[string]driver.Answer),
+		times: make(map[string]int), first: make(map[string]driver.Answer), last: make(map[string]string),
 	}
 }
 
@@ -64,6 +65,19 @@ func (s *badService) count(what string) int {
 	defer s.mu.Unlock()
 	s.times[what]++
 	return s.times[what]
+}
+
+// follow records that a lease has the name; "" is none.
+func (s *badService) follow(name, lease string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last[name] = lease
+}
+
+func (s *badService) lastOf(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last[name]
 }
 
 // quietly runs f. Events that it causes are lost.

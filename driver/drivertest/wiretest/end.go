@@ -88,7 +88,13 @@ func lateRequest(e *env) {
 			e.Errorf("End %+v = %v; want nil", how, err)
 		}
 		e.service.Late(e.TB, p.Store, r)
-		e.free(r)
+		other, next := e.open(), *e.request()
+		next.Name = r.Name
+		if ans, err := other.ask(&next); err != nil || !ans.Granted {
+			e.Errorf("after End %+v a request for the lease came late, and the next lease gets granted %v, %v: want that it is granted. "+
+				"With compare-and-set, End in doubt writes although the lease is not there", how, ans.Granted, err)
+		}
+		other.end(&next)
 		if p.Caps().Shows {
 			e.nobody(r.Name)
 		}

@@ -117,6 +117,26 @@ var renewMistakes = []*mistake{
 			return w.Store.Renew(ctx, l, max(ttl, 30*time.Second))
 		}},
 	{name: "a renewal revives", renew: revive, found: []string{"a-renewal-never-revives"}},
+	{name: "a renewal revives a lease that nobody has followed", found: []string{"a-renewal-never-revives"},
+		asked: func(w *badWire, r *driver.Request, a *driver.Answer) {
+			if a.Granted {
+				w.s.follow(r.Name, r.Lease)
+			}
+		},
+		end: func(w *badWire, l driver.Ref, how driver.End) (bool, error) {
+			w.s.follow(l.Name, "")
+			return w.Store.End(context.Background(), l, how)
+		},
+		breaks: func(w *badWire, name, lease string, by *driver.Holder, why string) error {
+			w.s.follow(name, "")
+			return w.Store.Break(context.Background(), name, lease, by, why)
+		},
+		renew: func(ctx context.Context, w *badWire, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+			if w.s.lastOf(l.Name) == l.Lease {
+				return revive(ctx, w, l, ttl)
+			}
+			return w.Store.Renew(ctx, l, ttl)
+		}},
 	{name: "a renewal is of whoever holds the name", found: []string{"a-late-renewal-spares-the-successor"},
 		renew: func(ctx context.Context, w *badWire, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
 			n, err := w.Store.Renew(ctx, l, ttl)

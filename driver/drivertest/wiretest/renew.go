@@ -4,6 +4,7 @@ package wiretest
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -94,12 +95,24 @@ func onlyAsks(e *env) {
 	})
 }
 
-// ends are the ways in which a lease ends.
+// ends are the ways in which a lease ends. Only an end that is unseen leaves the record of the lease as it is, in a
+// store that compares times.
 func (e *env) ends(p *party, r *driver.Request) map[string]func() {
 	ways := map[string]func(){
 		"was released": func() { p.end(r) },
 		"never was":    func() { p.end(r); r.Lease += "x" },
 		"has expired":  func() { e.soonFree(e.open(), r) },
+	}
+	if p.Caps().Shows {
+		ways["has expired unseen"] = func() {
+			other := e.open()
+			e.eventually(e.h.TTL, "the lease expires", func() (bool, error) {
+				info, err := other.Inspect(e.ctx, r.Name)
+				return err == nil && len(info.Holders) == 0, err
+			})
+		}
+	} else if e.exact() {
+		ways["has expired unseen"] = func() { time.Sleep(e.h.TTL + e.h.soon) }
 	}
 	if p.Caps().Shows {
 		ways["was broken"] = func() {
@@ -113,10 +126,10 @@ func (e *env) ends(p *party, r *driver.Request) map[string]func() {
 
 func neverRevives(e *env) {
 	p := e.open()
-	for _, how := range []string{"was released", "never was", "has expired", "was broken"} {
+	for _, how := range []string{"was released", "never was", "has expired", "has expired unseen", "was broken"} {
 		r := e.short()
 		r.Name = e.name(how)
-		if how != "has expired" {
+		if !strings.HasPrefix(how, "has expired") {
 			r.TTL = e.h.Long
 		}
 		end := e.ends(p, r)[how]
