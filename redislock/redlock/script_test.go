@@ -48,7 +48,7 @@ func TestScriptsDoWhatNodeSays(t *testing.T) {
 	listensAt(t, node)
 	for seed := range uint64(80) {
 		server.do("flushall")
-		c := &comparison{t: t, real: node, model: masters(1)[0], r: rand.New(rand.NewPCG(seed, 0)), queued: time.Now(), heard: heard}
+		c := &comparison{t: t, real: node, model: masters(1)[0], r: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), heard: heard}
 		c.model.Tell(func(m nodewire.Message) { c.told = append(c.told, message(m)) })
 		c.leases, c.readers = 4, []int{0, 2, 3}[seed/3%3]
 		if seed%4 == 3 {
@@ -89,15 +89,15 @@ type comparison struct {
 	leases  int
 	readers int  // leases below this number are shared
 	queues  bool // tokens grow, so that releases hand locks over
-	queued  time.Time
+	began   time.Time
 	handed  int
 	trace   []string
 	heard   chan nodewire.Message // from the server
 	told    []string              // by the master in memory since the last step
 }
 
-// late reports whether the server may have forgotten its queues, which it keeps for 6 s.
-func (c *comparison) late() bool { return time.Since(c.queued) > 5*time.Second }
+// late reports whether the server may have forgotten a queue, which it keeps for 6 s.
+func (c *comparison) late() bool { return time.Since(c.began) > 5*time.Second }
 
 func (c *comparison) same(op string, want, got any, err error) {
 	c.t.Helper()
@@ -158,7 +158,6 @@ func (c *comparison) step(i uint64) {
 		c.same(fmt.Sprintf("%+v", p), shown(model.Propose(p)), shown(got), err)
 	case r.IntN(2) == 0:
 		p := nodewire.Place{Name: name, Shared: shared, Lease: lease, Place: r.Uint64N(4), For: c.minutes(), Token: token, Seq: r.IntN(9), TTL: c.minutes(), Record: `{"who":"x y"}`, Wish: wish}
-		c.queued = time.Now()
 		got, err := real.Enqueue(ctx, p)
 		c.same(fmt.Sprintf("%+v", p), seen(model.Enqueue(p)), seen(got), err)
 	default:
