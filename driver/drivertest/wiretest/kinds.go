@@ -147,6 +147,19 @@ func readerExpires(e *env) { e.oneExpires(shared) }
 
 func slotExpires(e *env) {
 	e.oneExpires(func(r *driver.Request) *driver.Request { return slot(r, 2) })
+	// A request for another lease is enough to end the one that is over.
+	short, long, next := slot(e.short(), 2), slot(e.request(), 2), slot(e.request(), 2)
+	for _, r := range []*driver.Request{short, long, next} {
+		r.Name = e.name("unseen")
+	}
+	p, other := e.open(), e.open()
+	e.open().take(short)
+	other.take(long)
+	e.eventually(e.h.TTL, "the slot comes free", func() (bool, error) {
+		other.renew(long, e.h.Long)
+		ans, err := p.ask(next)
+		return err == nil && ans.Granted, err
+	})
 }
 
 // oneExpires has one of two leases of a kind expire.
