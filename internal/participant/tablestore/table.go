@@ -128,10 +128,10 @@ func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (a d
 	return a, err
 }
 
-// End compares before it deletes. It works although ctx has ended, so that nothing stays. In doubt it always writes:
+// End compares before it deletes. In doubt it always writes:
 // the set of an Ask that arrives later then finds another version.
 func (s *store) End(ctx context.Context, l driver.Ref, how driver.End) (found bool, err error) {
-	err = s.table.update(context.WithoutCancel(ctx), l.Name, func(r *row, now driver.Instant) (write bool, err error) {
+	err = s.table.update(ctx, l.Name, func(r *row, now driver.Instant) (write bool, err error) {
 		if found = r.holder.Lease == l.Lease && r.has(now); found {
 			r.holder.Lease = ""
 		}
