@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
@@ -67,7 +69,11 @@ func newSentinel(s Settings) (*Topology, error) {
 }
 
 // whole waits until all sentinels know each other, both replicas, and a master that serves.
+//
+// If the server that they promote is killed at once, the three may be left as replicas of each other. Sentinels find
+// no good replica then, for ever, and an operator has to promote one.
 func (t *sentinel) whole() error {
+	promote := time.Now().Add(start / 2)
 	for _, s := range t.sentinels {
 		if err := await("the sentinels", 2*start, func() error {
 			out, err := s.Do("SENTINEL", "MASTER", "m")
@@ -78,6 +84,10 @@ func (t *sentinel) whole() error {
 			is := make(map[string]string)
 			for i := 0; i+1 < len(f); i += 2 {
 				is[f[i]] = f[i+1]
+			}
+			if m := t.master(); m != nil && time.Now().After(promote) && !slices.ContainsFunc(t.servers, (*Redis).isMaster) {
+				_, err := m.Do("REPLICAOF", "NO", "ONE")
+				return fmt.Errorf("there is no master: REPLICAOF NO ONE = %v", err)
 			}
 			if is["flags"] != "master" || is["num-slaves"] != "2" || is["num-other-sentinels"] != "2" {
 				return fmt.Errorf("flags %s, %s replicas, %s sentinels", is["flags"], is["num-slaves"], is["num-other-sentinels"])
@@ -92,6 +102,8 @@ func (t *sentinel) whole() error {
 	}
 	return nil
 }
+
+func (r *Redis) isMaster() bool { return r.Info("replication", "role") == "master" }
 
 // master returns the server that the sentinels name as the master, or nil.
 func (t *sentinel) master() *Redis {
