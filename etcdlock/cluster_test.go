@@ -72,9 +72,7 @@ func TestCutOffMember(t *testing.T) {
 			}
 			a, b := openClient(t, mine.url(), ttl), openStore(t, urlOf(rest...))
 			held, err := a.Acquire(t.Context(), "deploy")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			w := wait(t, b, request("deploy"))
 			for _, m := range rest {
 				m.Stop()

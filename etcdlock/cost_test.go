@@ -42,9 +42,7 @@ func TestRequests(t *testing.T) {
 			acquire = s.Acquire
 		}
 		g, err := acquire(t.Context(), requestFor("deploy", ttl))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		release(t, g)
 	}
 	r, k, e := count()
@@ -143,9 +141,7 @@ func TestBrokenLeavesNoSpare(t *testing.T) {
 	s, other := openStore(t, m.url()), openStore(t, m.url())
 	req := request("deploy")
 	g := take(t, s, req)
-	if err := other.Break(t.Context(), req.Name, req.Lease, &driver.Holder{Who: "operator"}, "it hangs"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Break(t.Context(), req.Name, req.Lease, &driver.Holder{Who: "operator"}, "it hangs"))
 	var lost *driver.LostError
 	if err := g.Release(t.Context()); !errors.As(err, &lost) || lost.Why != "it hangs" {
 		t.Errorf("Release = %v; want who has broken the lease, and why", err)

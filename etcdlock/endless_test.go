@@ -25,16 +25,12 @@ func TestClusterEndsNoLeases(t *testing.T) {
 	s := openStore(t, m.url())
 	other := openClient(t, m.url(), 2*ttl)
 	lives, err := other.Acquire(t.Context(), "lives")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	gone := requestFor("deploy", ttl)
 	take(t, s, gone) // and nobody renews it
 	w := wait(t, s, request("deploy"))
 	is, err := s.client.Status(t.Context(), m.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	alarm := &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_CORRUPT, MemberID: is.Header.MemberId}
 	if _, err := pb.NewMaintenanceClient(s.client.ActiveConnection()).Alarm(t.Context(), alarm); err != nil {
 		t.Fatal(err)

@@ -25,9 +25,7 @@ import (
 func TestNamespaceIsRefused(t *testing.T) {
 	t.Parallel()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { client.Close() })
 	client.KV = namespace.NewKV(client.KV, "app/")
 	if d, err := NewStoreFor(client, &Options{Pattern: "/locks/*"}); err == nil || !strings.Contains(err.Error(), "namespace") {
@@ -45,9 +43,7 @@ func TestBreakOfAnotherLibrary(t *testing.T) {
 	mutex := concurrency.NewMutex(otherSession(t, m), "/locks/deploy")
 	id := func() string {
 		t.Helper()
-		if err := mutex.Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, mutex.Lock(t.Context()))
 		info, err := c.Inspect(t.Context(), "deploy")
 		if err != nil || len(info.Holders) != 1 {
 			t.Fatalf("Inspect = %+v, %v; want one holder", info, err)
@@ -55,9 +51,7 @@ func TestBreakOfAnotherLibrary(t *testing.T) {
 		return info.Holders[0].Lease
 	}
 	old := id()
-	if err := mutex.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, mutex.Unlock(t.Context()))
 	next := id()
 	if err := c.Break(t.Context(), "deploy", old, "it hangs"); err == nil {
 		t.Error("the id of a lease that has ended broke the next")

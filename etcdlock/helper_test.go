@@ -42,9 +42,7 @@ type grant struct {
 func openStore(t testing.TB, url string) *half {
 	t.Helper()
 	d, err := NewStore(context.Background(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := halfOf(d)
 	t.Cleanup(func() { h.Close() })
 	return h
@@ -56,9 +54,7 @@ func openClient(t testing.TB, url string, ttl time.Duration) *pawl.Client {
 	opts := new(Options)
 	opts.TTL = ttl
 	c, err := Open(context.Background(), url, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -137,9 +133,7 @@ func keys(t testing.TB, s *half, prefix string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	resp, err := s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := []string{}
 	for _, kv := range resp.Kvs {
 		all = append(all, string(kv.Key))

@@ -69,9 +69,7 @@ func TestPlaceIsGone(t *testing.T) {
 	}
 	left := func(l *lease) int64 {
 		resp, err := holder.client.TimeToLive(t.Context(), l.named)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return resp.TTL
 	}
 	drivertest.Until(t, "no etcd lease is revoked", func() bool { return left(first) < 0 || left(ans.Handle.(*lease)) < 0 })

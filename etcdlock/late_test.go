@@ -96,9 +96,7 @@ func TestLateCreate(t *testing.T) {
 	s := openStore(t, m.url())
 	req := request("deploy")
 	l, err := s.newLease(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := s.End(t.Context(), driver.Ref{Name: req.Name, Lease: req.Lease, Handle: l}, driver.End{Unsure: true, Doubt: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -251,9 +249,7 @@ func TestStreamsEnd(t *testing.T) {
 	m := startServer(t)
 	s := openStore(t, m.url())
 	g := take(t, s, request("deploy"))
-	if err := keepAlive(t, s, g); err != nil {
-		t.Fatal(err)
-	}
+	must(t, keepAlive(t, s, g))
 	m.restart()
 	drivertest.Until(t, "there is no connection after a restart of the server", func() bool { _, err := s.queue(t.Context(), "deploy"); return err == nil })
 	if err := keepAlive(t, s, g); err != nil {

@@ -27,9 +27,7 @@ func TestMutexOfConcurrency(t *testing.T) {
 			t.Parallel()
 			s := openStore(t, m.url()+"?pattern="+pattern)
 			theirs := concurrency.NewMutex(otherSession(t, m), key)
-			if err := theirs.Lock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, theirs.Lock(t.Context()))
 			if _, err := s.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrHeld) {
 				t.Errorf("TryAcquire = %v; want ErrHeld", err)
 			}
@@ -51,9 +49,7 @@ func TestMutexOfConcurrency(t *testing.T) {
 			if !w.Waits() || !last.Waits() {
 				t.Error("we got the lock while the other had it")
 			}
-			if err := theirs.Unlock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, theirs.Unlock(t.Context()))
 			g := w.granted(patience)
 			third := concurrency.NewMutex(otherSession(t, m), key)
 			if err := third.TryLock(t.Context()); !errors.Is(err, concurrency.ErrLocked) {
@@ -65,15 +61,11 @@ func TestMutexOfConcurrency(t *testing.T) {
 			default:
 			}
 			release(t, g)
-			if err := <-locked; err != nil {
-				t.Fatal(err)
-			}
+			must(t, <-locked)
 			if !last.Waits() {
 				t.Error("we got the lock while the other had it")
 			}
-			if err := again.Unlock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, again.Unlock(t.Context()))
 			release(t, last.granted(patience))
 		})
 	}
@@ -82,9 +74,7 @@ func TestMutexOfConcurrency(t *testing.T) {
 func otherSession(t *testing.T, m *member) *concurrency.Session {
 	t.Helper()
 	s, err := concurrency.NewSession(openStore(t, m.url()).client, concurrency.WithTTL(60))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }

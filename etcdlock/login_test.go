@@ -33,17 +33,13 @@ func (a *slowAuth) Authenticate(context.Context, *pb.AuthenticateRequest) (*pb.A
 func TestOneLoginForAll(t *testing.T) {
 	t.Parallel()
 	at, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	member, server := new(slowAuth), grpc.NewServer()
 	pb.RegisterAuthServer(server, member)
 	go server.Serve(at)
 	defer server.Stop()
 	conn, err := grpc.NewClient(at.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	s := &session{username: "pawl", password: "secret"}
 	var all sync.WaitGroup

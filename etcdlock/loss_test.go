@@ -105,9 +105,7 @@ func TestCompaction(t *testing.T) {
 		m.ctl("put", "x", fmt.Sprint(i))
 	}
 	resp, err := b.client.Get(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := b.client.Compact(t.Context(), resp.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
 		t.Fatal(err)
 	}
@@ -231,9 +229,7 @@ func TestDeadConnection(t *testing.T) {
 	const ttl = 9 * time.Second
 	c := openClient(t, "etcd://"+link.Addr(), ttl)
 	l, err := c.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	link.Set(drivertest.Forgotten)
 	select {
 	case <-l.Done():

@@ -20,19 +20,13 @@ func TestNew(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Addr}, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	locks, err := New(client, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := openClient(t, m.url(), time.Minute)
 	l, err := locks.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
 		t.Errorf("TryAcquire = %v; want ErrHeld", err)
 	}
@@ -63,9 +57,7 @@ func TestCloseLeavesNoLease(t *testing.T) {
 	}
 	leases := func() int {
 		resp, err := b.client.Leases(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return len(resp.Leases)
 	}
 	if leases() == 0 {
@@ -84,9 +76,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	t.Parallel()
 	opts := &Options{}
 	locks, err := Open(t.Context(), "etcd://127.0.0.1:1", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer locks.Close()
 	opts.Prefix = "a{b\n" // which is refused
 	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {

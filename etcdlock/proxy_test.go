@@ -20,9 +20,7 @@ func TestGRPCProxy(t *testing.T) {
 	t.Parallel()
 	m, addr := startServer(t), drivertest.FreeAddr(t)
 	proxy := exec.Command("etcd", "grpc-proxy", "start", "--endpoints", m.Addr, "--listen-addr", addr)
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proxy.Start())
 	t.Cleanup(func() {
 		proxy.Process.Kill()
 		proxy.Wait()

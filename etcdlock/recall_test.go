@@ -143,9 +143,7 @@ func TestKeepIdleLateAsk(t *testing.T) {
 	req := keepRequest("deploy")
 	e := keep(t, a, req)
 	q, err := b.queue(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	release(t, e)
 	b.askBack(t.Context(), q[0], true)
 	nothingLeft(t, b)
@@ -195,9 +193,7 @@ func TestKeepIdleWatchIsCut(t *testing.T) {
 			if err == nil {
 				_, err = b.client.Compact(t.Context(), resp.Header.Revision, clientv3.WithCompactPhysical())
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		link.Set(drivertest.Healthy)
 		e.hears(t)

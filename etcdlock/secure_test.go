@@ -35,9 +35,7 @@ func TestTLS(t *testing.T) {
 	plain, secure := startSecure(t, "--cert-file", cert, "--key-file", key, "--client-cert-auth", "--trusted-ca-file", cert)
 	c := openClient(t, "etcds://"+secure+"/p?ca_file="+cert+"&cert_file="+cert+"&key_file="+key, time.Minute)
 	l, err := c.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := l.Release(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -114,3 +114,11 @@ func (m *member) withUsers() {
 		m.ctl(args...)
 	}
 }
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

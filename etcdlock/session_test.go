@@ -26,20 +26,14 @@ import (
 func startJWT(t *testing.T) *member {
 	t.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	public, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	for name, block := range map[string]*pem.Block{
 		"private": {Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}, "public": {Type: "PUBLIC KEY", Bytes: public},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
 	m := startServer(t, "--bcrypt-cost", "4", "--auth-token",
 		"jwt,sign-method=RS256,ttl=2s,pub-key="+filepath.Join(dir, "public")+",priv-key="+filepath.Join(dir, "private"))
@@ -55,9 +49,7 @@ func TestTokensExpire(t *testing.T) {
 	url := "etcd://me:secret@" + m.Addr
 	a, b := openClient(t, url, 5*time.Second), openStore(t, url)
 	held, err := a.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := wait(t, b, request("deploy"))
 	time.Sleep(6 * time.Second)
 	if err := held.Err(); err != nil {

@@ -75,9 +75,7 @@ func stuckLeader(t *testing.T, ms []*member) (stuck *member, others []*member, r
 		resume = stuck.hang()
 		// It hangs when it has something to write. On a slow machine etcdctl takes long to ask.
 		put := exec.Command("etcdctl", "--endpoints", stuck.Addr, "--command-timeout", "30s", "put", "x", "y")
-		if err := put.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, put.Start())
 		leader(t, others)
 		hangs := stuck.leads() // or there was an election before it hung
 		put.Process.Kill()
@@ -100,18 +98,14 @@ func TestStuckLeader(t *testing.T) {
 		first, _ := leader(t, ms)
 		a := openClient(t, first.url(), ttl)
 		held, err := a.Acquire(t.Context(), "deploy")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		stuck, others, resume := stuckLeader(t, ms)
 		if stuck != first || held.Err() != nil {
 			return false
 		}
 		b := openClient(t, urlOf(others...), ttl)
 		next, err := b.Acquire(t.Context(), "deploy")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := held.Err(); err == nil {
 			t.Error("two trusted holders: the first has not noticed that its lease has ended")
 		}

@@ -80,16 +80,12 @@ func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	restore, err := m.Backup(m.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := openStore(t, m.url())
 	for range 5 {
 		release(t, take(t, s, request("deploy")))
 	}
-	if err := restore(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, restore())
 	for _, name := range []string{"deploy", "another"} {
 		var g *participant.Lease
 		if !eventually(patience, func() bool { // the first requests may meet the end of the connection

@@ -13,9 +13,7 @@ import (
 func TestURL(t *testing.T) {
 	t.Setenv(passwordEnv, "")
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("from a file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("from a file\n"), 0o600))
 	for _, c := range []struct {
 		url, user, password, prefix string
 		endpoints                   []string

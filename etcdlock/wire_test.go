@@ -33,9 +33,7 @@ func TestWire(t *testing.T) {
 			}
 			service := drivertest.OverLinks(m.Addr, func(t testing.TB, addr string) driver.Store {
 				d, err := NewStore(context.Background(), "etcd://"+addr, opts)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return d
 			})
 			service.Restart = func(testing.TB) { m.restart() }

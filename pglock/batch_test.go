@@ -63,9 +63,7 @@ func TestBatchTakesWhatIsFree(t *testing.T) {
 	}
 	tx := blocker(t, batch+"locked")
 	got := codes(d.wire.acquireAll(t.Context(), all))
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Commit(t.Context()))
 	if slices.Sort(got[:2]); !slices.Equal(got, []int{notAtOnce, 1, notAtOnce, notAtOnce}) {
 		t.Errorf("the codes are %v; want one grant of the two leases of one name, and none of what is locked or new", got)
 	}
@@ -97,9 +95,7 @@ func TestBatchGivesBack(t *testing.T) {
 			t.Errorf("%s: %d, want %d", names[i], got[i], want)
 		}
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Commit(t.Context()))
 	sql(t, server(t), "UPDATE pawl.lock SET waiters = 0 WHERE name = '"+batch+"wanted'")
 	for i, g := range grants[1:] {
 		if err := g.Release(t.Context()); err != nil {
@@ -129,9 +125,7 @@ func TestRenewTogether(t *testing.T) {
 	if got, want := untilFree(5, func() []storekit.Reply[reply] { return d.wire.renewAll(t.Context(), all) }), []int{1, 1, 1, keptLonger, tooLong, notAtOnce, notAtOnce}; !slices.Equal(got, want) {
 		t.Errorf("the codes are %v; want %v", got, want)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Commit(t.Context()))
 	var calls sync.WaitGroup
 	for i, l := range all {
 		calls.Go(func() {

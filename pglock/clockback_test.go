@@ -44,9 +44,7 @@ func TestClockBehind(t *testing.T) {
 	grant("has an old one of", "has none of")
 	p.Kill()
 	link.Close()
-	if err := r.Promote(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Promote())
 	if err := Bless(t.Context(), r.URL("pawl"), opts); err != nil { // the quarantine
 		t.Fatal(err)
 	}
@@ -95,9 +93,7 @@ func TestClockSetBack(t *testing.T) {
 	gone := take(t, d, "gone", time.Minute)
 	release(t, gone)
 	sql(t, p, "UPDATE public.skew SET us = 30000000")
-	if err := d.wire.tidyOnce(t.Context(), time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.wire.tidyOnce(t.Context(), time.Second))
 	if n := sql(t, p, "SELECT count(*) FROM back.lock WHERE name = 'gone'"); n != "0" {
 		t.Fatal("the row of a name that nobody uses stays")
 	}

@@ -141,9 +141,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	t.Parallel()
 	opts := &Options{}
 	locks, err := Open(t.Context(), "postgres://pawl@127.0.0.1:1/postgres", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer locks.Close()
 	opts.Schema = "a{b\n" // which is refused
 	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {

@@ -26,9 +26,7 @@ func pair(t *testing.T, mode Mode, args ...string) (p, r *servers.Postgres, link
 	host, port, _ := net.SplitHostPort(link.Addr())
 	r, err := p.Replica(servers.Memory(), "r1", "-c", "wal_retrieve_retry_interval=100ms",
 		"-c", "primary_conninfo=user=pawl application_name=r1 host="+host+" port="+port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(r.Remove)
 	if mode == Synchronous {
 		sql(t, p, "ALTER SYSTEM SET synchronous_standby_names = 'r1'")
@@ -46,18 +44,14 @@ func pair(t *testing.T, mode Mode, args ...string) (p, r *servers.Postgres, link
 // of its own from then on.
 func promote(t *testing.T, r *servers.Postgres, mode Mode) {
 	t.Helper()
-	if err := r.Promote(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Promote())
 	if mode != Synchronous {
 		return
 	}
 	sql(t, r, "ALTER SYSTEM SET synchronous_standby_names = '*'")
 	sql(t, r, "SELECT pg_reload_conf()")
 	second, err := r.Replica(servers.Memory(), "r2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(second.Remove)
 }
 
@@ -82,9 +76,7 @@ func isClosed(left time.Duration) bool { return left > testMaxTTL-time.Minute &&
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes them; nobody serves
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { silent.Close() })
 	url := "postgres://pawl@" + silent.Addr().String() + "," + server(t).Addr + "/postgres?sslmode=disable"
 	d := open(t, url, &Options{Schema: "silent host", MaxTTL: time.Hour, ConnectTimeout: 20 * time.Second})
@@ -116,9 +108,7 @@ func TestPromoted(t *testing.T) {
 				isHeld(t, d, "kept")
 			}
 			// The old primary is first in the URL, and can be written to.
-			if err := p.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Start())
 			d.wire.pool.drop(driver.Now())
 			renewed(t, g)
 			if info, err := d.Inspect(t.Context(), "kept"); err != nil || len(info.Holders) != 1 || d.wire.now().timeline != 2 {
@@ -192,18 +182,12 @@ func TestQuarantineOutlives(t *testing.T) {
 	if left := closed(t, d); !isClosed(left) {
 		t.Fatalf("closed for %v", left)
 	}
-	if err := r.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Restart())
 	if left := closed(t, d); !isClosed(left) {
 		t.Errorf("closed for %v after a crash of the new primary", left)
 	}
-	if err := Bless(t.Context(), r.URL("pawl"), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Bless(t.Context(), r.URL("pawl"), nil))
+	must(t, r.Restart())
 	if left := closed(t, d); left != 0 {
 		t.Errorf("closed for %v after Bless and a crash", left)
 	}

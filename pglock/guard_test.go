@@ -34,9 +34,7 @@ func take(t testing.TB, d *client, name string, ttl time.Duration) *participant.
 func ask(t testing.TB, d *client, r *driver.Request) *participant.Lease {
 	t.Helper()
 	g, err := d.TryAcquire(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -75,26 +73,20 @@ type testTx struct {
 // begin returns ways to begin a transaction, by their name.
 func beginners(t testing.TB, p *servers.Postgres) map[string]func() *testTx {
 	db, err := dbsql.Open("pgx", p.URL("pawl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	ctx := context.Background()
 	return map[string]func() *testTx{
 		"pgx": func() *testTx {
 			c := connect(t, p.URL("pawl"))
 			tx, err := c.Begin(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return &testTx{tx, func(q string) error { _, err := tx.Exec(ctx, q); return err },
 				func() error { return tx.Commit(ctx) }, func() { tx.Rollback(ctx) }, func() int { return int(c.PgConn().PID()) }}
 		},
 		"sql": func() *testTx {
 			tx, err := db.Begin()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return &testTx{tx, func(q string) error { _, err := tx.Exec(q); return err }, tx.Commit, func() { tx.Rollback() }, nil}
 		},
 	}
@@ -168,9 +160,7 @@ func TestGuard(t *testing.T) {
 
 			g := take(t, mine, name("renewed"), time.Minute)
 			tx = begin()
-			if err := guard(g, tx.tx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, guard(g, tx.tx))
 			if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 				t.Errorf("Renew while a transaction guards the lease: %v", err)
 			}
@@ -194,9 +184,7 @@ func TestGuardSharers(t *testing.T) {
 		req.Shared, req.Slots = kind.Shared, kind.Slots
 		g := ask(t, mine, req)
 		tx := beginners(t, p)["pgx"]()
-		if err := g.Guard(t.Context(), tx.tx, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Guard(t.Context(), tx.tx, nil))
 		expire(t, p, req.Name)
 		isHeld(t, other, req.Name)
 		if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {

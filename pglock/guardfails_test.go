@@ -28,23 +28,17 @@ func TestGuardFails(t *testing.T) {
 	opts := *wide
 	opts.Observer.Waiting = func(pawl.Event) { waits <- "" }
 	locks, err := Open(t.Context(), p.URL("pawl"), &opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer locks.Close()
 	foreign, err := memlock.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer foreign.Close()
 	other := open(t, p.URL("pawl"), wide)
 	sql(t, p, "CREATE TABLE guard_fails (what text)")
 	hold := func(c *pawl.Client, name string) *pawl.Lease {
 		t.Helper()
 		l, err := c.Acquire(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return l
 	}
 	over, cancel := context.WithCancel(t.Context())
@@ -123,9 +117,7 @@ func TestGuardBusy(t *testing.T) {
 	g := take(t, open(t, p.URL("pawl"), wide), "guard busy", time.Minute)
 	tx := beginners(t, p)["pgx"]()
 	rows, err := tx.tx.(pgx.Tx).Query(t.Context(), "SELECT generate_series(1, 100000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := g.Guard(t.Context(), tx.tx, nil); err == nil {
 		t.Error("Guard = nil on a connection that is busy")
 	}
@@ -150,9 +142,7 @@ func TestGuardSavepoint(t *testing.T) {
 			guard := func(tx any) error { return g.Guard(t.Context(), tx, nil) }
 
 			tx := begin()
-			if err := tx.exec("SAVEPOINT a"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tx.exec("SAVEPOINT a"))
 			if err := guard(tx.tx); err == nil || errors.Is(err, driver.ErrLost) || code(err) != "PAWL2" {
 				t.Errorf("%s: Guard within a savepoint = %v; want PAWL2", req.Name, err)
 			}
@@ -177,9 +167,7 @@ func TestGuardSavepoint(t *testing.T) {
 	}
 	tx := beginners(t, p)["pgx"]()
 	nested, err := tx.tx.(pgx.Tx).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := take(t, mine, "savepoint/nested", time.Minute).Guard(t.Context(), nested, nil); code(err) != "PAWL2" {
 		t.Errorf("Guard of a nested transaction = %v; want PAWL2", err)
 	}

@@ -68,9 +68,7 @@ func TestClock(t *testing.T) {
 	granted, err := d.wire.Ask(t.Context(), req)
 	refused, no := d.wire.Ask(t.Context(), request("shows the clock", time.Minute))
 	renewed, fails := d.wire.Renew(t.Context(), driver.Ref{Name: req.Name, Lease: req.Lease}, time.Minute)
-	if err := errors.Join(err, no, fails); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, no, fails))
 	after := us()
 	for i, c := range []driver.Clock{granted.Clock, refused.Clock, renewed.Clock} {
 		if c.At < before || c.At > after || c.Sent == 0 || c.Server == "" {
@@ -92,9 +90,7 @@ func TestListensAgain(t *testing.T) {
 	for _, c := range []struct{ wait, polls string }{{looks, "t"}, {hears, "f"}, {looks, "t"}} {
 		q.wait = c.wait
 		a, err := d.wire.acquire(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		q.handle.place = max(q.handle.place, long(a.row[9]))
 		if got := polls(); got != c.polls {
 			t.Errorf("a waiter polls: %s; want %s", got, c.polls)

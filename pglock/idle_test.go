@@ -120,9 +120,7 @@ func TestIdleNeverUsed(t *testing.T) {
 		return &hooked{TCPConn: c.(*net.TCPConn)}, nil
 	}
 	pool.places <- struct{}{}
-	if err := pool.connect(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pool.connect())
 	c := <-pool.idle
 	pool.idle <- c
 	tell(t, c.PgConn, "SET idle_session_timeout = '2s'")

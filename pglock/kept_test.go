@@ -41,15 +41,11 @@ func TestGuardIsShown(t *testing.T) {
 					req.Shared = shared
 					g := ask(t, mine, req)
 					tx := begin()
-					if err := errors.Join(tx.exec("SET application_name = 'billing'"), g.Guard(t.Context(), tx.tx, nil)); err != nil {
-						t.Fatal(err)
-					}
+					must(t, errors.Join(tx.exec("SET application_name = 'billing'"), g.Guard(t.Context(), tx.tx, nil)))
 					if h := holders(t, d, req.Name); len(h) != 1 || h[0].Transaction != nil {
 						t.Errorf("the holders of a lease that is held are %+v", h)
 					}
-					if err := end(d, g, req.Name); err != nil {
-						t.Fatal(err)
-					}
+					must(t, end(d, g, req.Name))
 					keeps := func(how string, h []driver.Held) {
 						t.Helper()
 						if len(h) != 1 || h[0].Lease != req.Lease || h[0].Transaction == nil {
@@ -109,9 +105,7 @@ func TestClosedViews(t *testing.T) {
 	}
 	g := take(t, mine, "kept", time.Minute)
 	tx := beginners(t, p)["pgx"]()
-	if err := g.Guard(t.Context(), tx.tx, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Guard(t.Context(), tx.tx, nil))
 	release(t, g)
 	if _, err := d.TryAcquire(t.Context(), request("kept", time.Second)); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("TryAcquire of a name that a transaction keeps = %v; want ErrHeld", err)
@@ -124,19 +118,13 @@ func TestGuardTellsWaiters(t *testing.T) {
 	t.Parallel()
 	p := server(t)
 	locks, err := Open(t.Context(), p.URL("pawl"), wide)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer locks.Close()
 	lease, err := locks.Acquire(t.Context(), "kept/waits")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tx := beginners(t, p)["pgx"]()
 	defer tx.abort()
-	if err := errors.Join(lease.Guard(t.Context(), tx.tx), lease.Release(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(lease.Guard(t.Context(), tx.tx), lease.Release(t.Context())))
 	// A call that gives up looks for 50 ms, which is not enough on a machine with much else to do.
 	want := fmt.Sprintf("server process %d", tx.pid())
 	told := func() bool {
@@ -173,8 +161,6 @@ func TestInspectExpires(t *testing.T) {
 func holders(t testing.TB, d *client, name string) []driver.Held {
 	t.Helper()
 	info, err := d.Inspect(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return info.Holders
 }

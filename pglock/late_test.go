@@ -25,9 +25,7 @@ func blocker(t testing.TB, name string) pgx.Tx {
 	if err == nil {
 		_, err = tx.Exec(t.Context(), "SELECT FROM pawl.lock WHERE name = $1 FOR UPDATE", name)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return tx
 }
 
@@ -66,9 +64,7 @@ func TestClockAfterTheRow(t *testing.T) {
 		blocked(t, function)
 	}
 	_, err := tx.Exec(t.Context(), "UPDATE pawl.lock SET until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE name = 'clock'")
-	if err := errors.Join(err, tx.Commit(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, tx.Commit(t.Context())))
 	if code := <-codes[".acquire("]; code != "1" {
 		t.Errorf("acquire: %s; want the lease, as the one before is over", code)
 	}
@@ -102,9 +98,7 @@ func TestLateAttempt(t *testing.T) {
 	late := make(chan error, 1)
 	go func() { _, err := d.TryAcquire(t.Context(), req); late <- err }()
 	blocked(t, ".acquire(")
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Commit(t.Context()))
 	if err := <-late; !errors.Is(err, driver.ErrUncertain) {
 		t.Errorf("TryAcquire of a lease that was released meanwhile = %v; want ErrUncertain", err)
 	}

@@ -83,9 +83,7 @@ func TestModeAfterACrash(t *testing.T) {
 			}()
 		}
 	}
-	if err := p.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Restart())
 	for mode, want := range map[Mode]bool{Durable: false, Async: true} {
 		opts := &Options{Schema: "of " + string(mode), Mode: mode, MaxTTL: maxTTL}
 		d := open(t, p.URL("pawl"), opts)
@@ -124,9 +122,7 @@ func TestShorterMaxTTL(t *testing.T) {
 	const schema = "shorter"
 	p := server(t)
 	open(t, p.URL("pawl"), &Options{Schema: schema, MaxTTL: time.Hour, Mode: Async})
-	if err := SetMaxTTL(t.Context(), p.URL("pawl"), time.Minute, &Options{Schema: schema, Mode: Async}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, SetMaxTTL(t.Context(), p.URL("pawl"), time.Minute, &Options{Schema: schema, Mode: Async}))
 	sql(t, p, "DELETE FROM shorter.epoch") // as a crash does
 	d := open(t, p.URL("pawl"), &Options{Schema: schema, Mode: Async})
 	if left := closed(t, d); left < 50*time.Minute || left > time.Hour+time.Second {
@@ -144,9 +140,7 @@ func TestFsyncOff(t *testing.T) {
 			t.Helper()
 			p.Kill()
 			p.Args = args
-			if err := p.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Start())
 		}
 		if !during {
 			crash("-c", "fsync=off")
@@ -169,9 +163,7 @@ func TestFsyncOff(t *testing.T) {
 			if left := closed(t, d); isClosed(left) != want {
 				t.Errorf("fsync was off, later: %v; crash %d: closed for %v", during, i+1, left)
 			}
-			if err := Bless(t.Context(), p.URL("pawl"), nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, Bless(t.Context(), p.URL("pawl"), nil))
 		}
 		if !during {
 			continue

@@ -24,9 +24,7 @@ func TestNewOfPool(t *testing.T) {
 	t.Parallel()
 	p, _, _ := secureServer(t)
 	conf, err := pgxpool.ParseConfig("postgres://secret@" + p.Addr + "/postgres?sslmode=require")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var asked, dialled atomic.Int32
 	var expired atomic.Bool
 	conf.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
@@ -43,13 +41,9 @@ func TestNewOfPool(t *testing.T) {
 		return dial(ctx, network, addr)
 	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), conf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := New(t.Context(), pool, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	pool.Close()
 	if _, err := c.Acquire(t.Context(), "job"); err != nil {

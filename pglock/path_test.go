@@ -38,9 +38,7 @@ func TestSearchPath(t *testing.T) {
 	b := servers.StartPgBouncer(t, p, "")
 	for i, path := range []string{`"$user", public`, "public, pg_catalog"} { // with the first, only what fits better is found
 		sql(t, p, "ALTER ROLE pawl SET search_path = "+path)
-		if err := b.Restart(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Restart())
 		for what, address := range map[string]string{
 			"direct": p.URL("pawl"), "pooled": b.URL(), "listen": b.URL() + "&listen=" + url.QueryEscape(p.URL("pawl")),
 		} {
@@ -128,9 +126,7 @@ func guardIn(t *testing.T, p *servers.Postgres, g *participant.Lease) {
 		t.Fatal(err)
 	}
 	tx, err := c.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := g.Guard(ctx, tx, nil); err != nil {
 		t.Errorf("Guard: %v", err)
 	}

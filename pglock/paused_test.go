@@ -46,9 +46,7 @@ func TestPausedWaiters(t *testing.T) {
 				return sql(t, p, "SELECT "+column+" FROM pawl.waiter WHERE name = '"+name+"'")
 			}
 			g, err := open(t, c.url, wide).TryAcquire(t.Context(), req())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			haunt(t, p, "pawl", name, "'paused'", c.kinds, paused)
 			got := make(chan *participant.Lease, 2)
 			for i := range cap(got) {

@@ -83,16 +83,12 @@ func TestTidy(t *testing.T) {
 	for i := range 30 {
 		release(t, take(t, d, "old"+string(rune('a'+i)), time.Minute))
 	}
-	if err := d.wire.tidyOnce(t.Context(), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.wire.tidyOnce(t.Context(), time.Hour))
 	if n := sql(t, p, "SELECT count(*) FROM tidy.lock"); n != "31" {
 		t.Errorf("%s names are there; want 31, used just now", n)
 	}
 	sql(t, p, "INSERT INTO tidy.waiter VALUES ('held', 'gone', 1, 'nobody', 0, '{}', 1, NULL); UPDATE tidy.lock SET waiters = 1, used = 1 WHERE name = 'held'")
-	if err := d.wire.tidyOnce(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.wire.tidyOnce(t.Context(), 0))
 	if left := sql(t, p, "SELECT name, waiters FROM tidy.lock"); left != "held|0" {
 		t.Errorf("left: %q; want the lease that is held", left)
 	}

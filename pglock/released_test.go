@@ -24,21 +24,15 @@ import (
 func unwritten(t *testing.T, p *servers.Postgres) (crash func()) {
 	t.Helper()
 	pid, err := strconv.Atoi(sql(t, p, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	end := func() { syscall.Kill(pid, syscall.SIGKILL) }
 	t.Cleanup(func() { end() })
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	return func() {
 		syscall.Kill(p.Pid(), syscall.SIGKILL)
 		end() // it does not notice by itself
 		end = func() {}
-		if err := p.Restart(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Restart())
 	}
 }
 
@@ -129,9 +123,7 @@ func TestWhatWaits(t *testing.T) {
 				before = ""
 			}
 			tx, err := c.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if before != "" {
 				before = "DELETE FROM pawl.waiter; DELETE FROM pawl.lock; " + before
 			}
@@ -140,9 +132,7 @@ func TestWhatWaits(t *testing.T) {
 			if err == nil {
 				err = tx.QueryRow(t.Context(), "SELECT current_setting('synchronous_commit')").Scan(&waits)
 			}
-			if err := tx.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tx.Rollback(t.Context()))
 			if err != nil || waits != is.waits {
 				t.Errorf("%s, mode %s: synchronous_commit is %q, %v; want %q", is.what, mode, waits, err, is.waits)
 			}

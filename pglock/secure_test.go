@@ -25,30 +25,22 @@ func secureServer(t *testing.T) (p *servers.Postgres, cert, key string) {
 	sql(t, p, "CREATE USER certified SUPERUSER; CREATE USER secret SUPERUSER PASSWORD 'pa/ss'")
 	cert, key, _ = servers.Certificate(t)
 	info, err := os.Stat(p.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	owner := info.Sys().(*syscall.Stat_t)
 	put := func(name string, data []byte) {
 		t.Helper()
 		file := filepath.Join(p.Dir, name)
-		if err := errors.Join(os.WriteFile(file, data, 0o600), os.Chown(file, int(owner.Uid), int(owner.Gid))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(file, data, 0o600), os.Chown(file, int(owner.Uid), int(owner.Gid))))
 	}
 	for name, from := range map[string]string{"server.crt": cert, "server.key": key} {
 		data, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		put(name, data)
 	}
 	put("pg_hba.conf", []byte("hostssl all certified all trust clientcert=verify-ca\nhostssl all secret all scram-sha-256\nhost all pawl all trust\n"))
 	p.Kill()
 	p.Args = append(p.Args, "-c", "ssl=on", "-c", "ssl_ca_file=server.crt")
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Start())
 	return p, cert, key
 }
 

@@ -121,9 +121,7 @@ func waits(t testing.TB, d *client, name string) (lease func() *participant.Leas
 func connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close(context.Background()) })
 	return c
 }
@@ -159,9 +157,7 @@ func open(t testing.TB, url string, opts *Options) *client {
 		o.ConnectTimeout = cmp.Or(o.ConnectTimeout, patience)
 	}
 	d, err := NewStore(context.Background(), url, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { d.Close() })
 	return &client{participant.New(d, participant.Options{}), d.(*store)}
 }
@@ -170,8 +166,14 @@ func open(t testing.TB, url string, opts *Options) *client {
 func sql(t testing.TB, p *servers.Postgres, statements string) string {
 	t.Helper()
 	out, err := p.SQL(statements)
+	must(t, err)
+	return out
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out
 }

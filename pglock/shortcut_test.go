@@ -101,9 +101,7 @@ func TestHandOver(t *testing.T) {
 			{"mode = 'durable', started = started - interval '1 hour'", "on", "", ""},
 		} {
 			tx, err := c.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var level, heir string
 			_, err = tx.Exec(t.Context(), in("UPDATE pawl.epoch SET "+is.change+`;
 				INSERT INTO pawl.lock(name, lease, client, tok, token, until, since, record, waiters) VALUES ('x', 'l', 'c', 1, 1, pawl.us() + 60000000, 0, '{}', 1);
@@ -112,9 +110,7 @@ func TestHandOver(t *testing.T) {
 			if err == nil {
 				err = tx.QueryRow(t.Context(), in("SELECT current_setting('synchronous_commit'), coalesce(lease, '') FROM pawl.lock")).Scan(&level, &heir)
 			}
-			if err := tx.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tx.Rollback(t.Context()))
 			if err != nil || heir != is.heir || is.after != "" && level != is.after {
 				t.Errorf("%s, %s, synchronous_commit %s: handed to %q, and it is %q, %v; want %q, %q", what, is.change, is.level, heir, level, err, is.heir, is.after)
 			}

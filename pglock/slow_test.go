@@ -139,9 +139,7 @@ func TestConnectionIsHanded(t *testing.T) {
 	pool := d.wire.pool
 	pool.before = func(ctx context.Context) (*pgconn.Config, error) { <-ctx.Done(); return nil, ctx.Err() } // no other comes
 	c, err := pool.get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for len(pool.idle) > 0 {
 		(<-pool.idle).end()
 		<-pool.places
@@ -164,9 +162,7 @@ func TestLateConnectionIsHanded(t *testing.T) {
 	d := open(t, server(t).URL("pawl"), wide)
 	p := newPool(t.Context(), d.wire.pool.config, 1, patience, d.wire.replaced)
 	p.places <- struct{}{} // of the request that has given up
-	if err := p.connect(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.connect())
 	p.before = func(ctx context.Context) (*pgconn.Config, error) { <-ctx.Done(); return nil, ctx.Err() } // no other comes
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

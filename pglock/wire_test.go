@@ -31,9 +31,7 @@ func harness() wiretest.Harness {
 			}
 			service := drivertest.OverLinks(p.Addr, func(t testing.TB, addr string) driver.Store {
 				s, err := NewStore(context.Background(), urlOf(addr), &Options{MaxTTL: wide.MaxTTL, ConnectTimeout: patience})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				t.Cleanup(func() { s.Close() })
 				return s
 			})

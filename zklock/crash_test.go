@@ -110,9 +110,7 @@ func childrenOf(t testing.TB, c *client, name string) []string {
 	t.Helper()
 	s := c.wire
 	n, err := s.inspectSession(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n.conn.Sync(s.root)
 	names, _, _ := n.conn.Children(s.dir(name))
 	return names

@@ -31,14 +31,10 @@ func TestUsers(t *testing.T) {
 		return Open(t.Context(), "zk://"+user+s.Addr+"/users", options(time.Minute))
 	}
 	alice, err := open("alice:s3cret@")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer alice.Close()
 	l, err := alice.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, user := range []string{"alice:s3cret2@", "bob:s3cret@", ""} {
 		other, err := open(user)
 		if err != nil {
@@ -59,9 +55,7 @@ func TestUsers(t *testing.T) {
 		other.Close()
 	}
 	same, err := open("alice:s3cret@")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer same.Close()
 	if _, err := same.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
 		t.Errorf("TryAcquire by the same user = %v; want ErrHeld", err)
@@ -109,9 +103,7 @@ func TestTLS(t *testing.T) {
 	}
 	defer locks.Close()
 	l, err := locks.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := l.Extend(t.Context(), 20*time.Second); err != nil {
 		t.Errorf("Extend = %v", err)
 	}
@@ -137,9 +129,7 @@ func TestTLS(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer silent.Close()
 	for url, want := range map[string]string{
 		"zk://" + drivertest.FreeAddr(t):                                "is the server running",
@@ -188,8 +178,6 @@ func TestForeignNodes(t *testing.T) {
 	if found := d.wire.endlessNodes(t.Context()); len(found) != 1 || found[0].Level != driver.Problem || !strings.Contains(found[0].Text, at) {
 		t.Errorf("found %+v; want a problem", found)
 	}
-	if err := conn.Delete(at, -1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.Delete(at, -1))
 	release(t, take(t, d, request(name, 20*time.Second)))
 }

@@ -32,14 +32,10 @@ func TestDial(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, s.Addr)
 	}
 	locks, err := Open(t.Context(), "zk://zk.example", &Options{Dial: dial})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer locks.Close()
 	lease, err := locks.Acquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before := dialled.Load()
 	s.restart(t)
 	drivertest.Until(t, "the connection after a restart is not the dialer's", func() bool { return dialled.Load() > before })
@@ -59,9 +55,7 @@ func TestDialNothing(t *testing.T) {
 	t.Parallel()
 	dial := func(context.Context, string, string) (net.Conn, error) { return nil, nil }
 	locks, err := Open(t.Context(), "zk://127.0.0.1:1", &Options{Dial: dial, ConnectTimeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer locks.Close()
 	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "Dial has returned neither") {
 		t.Errorf("Ping = %v; want ErrUnavailable, and that the function Dial returns nothing", err)
@@ -82,9 +76,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	t.Parallel()
 	opts := &Options{}
 	locks, err := Open(t.Context(), "zk://127.0.0.1:1", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer locks.Close()
 	opts.Root = "a{b\n" // which is refused
 	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {

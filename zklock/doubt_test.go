@@ -63,9 +63,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 	release(t, take(t, other, request(name, ttl))) // the node of the name is there now
 	link.Redirect(e.servers[follower].Addr)
 	g, err := d.Acquire(t.Context(), request(name, ttl)) // which repeats what the old connection has lost
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	release(t, g)
 
 	// The leader has much to do before it comes to the old request.
@@ -131,9 +129,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 	}
 	release(t, next)
 	_, stat, err := firstSession(other).conn.Get(other.wire.dir(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// Four nodes were made and deleted; more is the old request.
 	late := int(stat.Cversion)/2 - 4
 	t.Logf("%s: alone %v, %d old requests were carried out late", name, alone, late)
@@ -169,19 +165,13 @@ func TestTwins(t *testing.T) {
 		release(t, take(t, d, request(name, ttl)))
 		one, key := firstSession(d), d.wire.dir(name)+"/"+nodePrefix(req.Lease, storekit.SharingOf(req))
 		first, err := one.conn.Create(key, nil, zk.FlagEphemeralSequential, d.wire.acl)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		theirs, err := firstSession(other).conn.Create(key, nil, zk.FlagEphemeralSequential, d.wire.acl)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if names, err := one.nodesOf(t.Context(), key); err != nil || len(names) != 1 || d.wire.dir(name)+"/"+names[0] != first {
 			t.Errorf("%s: the session has %q, %v; want %q, and not %q of another session", name, names, err, first, theirs)
 		}
-		if err := firstSession(other).conn.Delete(theirs, -1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, firstSession(other).conn.Delete(theirs, -1))
 		going := name == "twins/going"
 		if going && !one.stray(key, first) {
 			t.Fatal("a node that nobody has is no stray")

@@ -98,19 +98,13 @@ func tryEnsemble(t testing.TB) *ensemble {
 		e.outs[i] = startSocks(t)
 		host, port, _ := net.SplitHostPort(e.outs[i].listener.Addr().String())
 		dir, err := os.MkdirTemp("", "zklock-test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := newServer(dir, append([]string{
 			"initLimit=100", "syncLimit=200", "-DsocksProxyHost=" + host, "-DsocksProxyPort=" + port, "-DsocksNonProxyHosts=",
 		}, peers...)...)
-		if err := os.WriteFile(filepath.Join(s.Dir, "myid"), []byte(fmt.Sprint(i+1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(s.Dir, "myid"), []byte(fmt.Sprint(i+1)), 0o600))
 		e.servers[i] = s
-		if err := s.Launch(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Launch())
 	}
 	for _, s := range e.servers {
 		if err := s.Await(); err != nil {
@@ -127,9 +121,7 @@ func (e *ensemble) serve(t testing.TB) {
 	t.Helper()
 	for _, s := range e.servers {
 		if s.Alive() {
-			if err := s.Await(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Await())
 		}
 	}
 }

@@ -18,9 +18,7 @@ func TestGivenUpBeforeItAsks(t *testing.T) {
 	t.Parallel()
 	s := openURL(t, sharedServer(t).url(), suiteTTL).wire
 	at, err := s.leases(t.Context(), purpose{ttl: suiteTTL, whole: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req := request(t.Name(), suiteTTL)
 	n := at.nodeFor(req)
 	n.busy <- struct{}{} // as another call does that uses the node

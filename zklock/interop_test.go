@@ -50,18 +50,12 @@ func TestKazoo(t *testing.T) {
 			cmd := exec.Command("/usr/bin/python3", "-c", kazoo, s.Addr, d.wire.dir(name), class, "-lock-", "-read-")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var errs strings.Builder
 			cmd.Stderr = &errs
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			t.Cleanup(func() {
 				cmd.Process.Kill()
 				cmd.Wait()

@@ -154,9 +154,7 @@ func TestSilentNewSession(t *testing.T) {
 	c := clientOf(t, d.wire, ttl)
 	// A renewal would tell, too.
 	l, err := c.TryAcquire(t.Context(), "silent", pawl.NoRenew())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := c.TryAcquire(t.Context(), "renewed"); err != nil {
 		t.Fatal(err)
 	}
@@ -172,9 +170,7 @@ func TestSilentNewSession(t *testing.T) {
 		t.Error("the session is taken for the old one")
 	}
 	next, err := c.Acquire(t.Context(), "silent")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	next.Release(t.Context())
 }
 
@@ -215,9 +211,7 @@ func TestManyRenewals(t *testing.T) {
 		grants[i] = take(t, d, request("many/"+strconv.Itoa(i), ttl))
 	}
 	victim := grants[7]
-	if err := firstSession(openURL(t, s.url(), ttl)).conn.Delete(victim.n.path(), -1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, firstSession(openURL(t, s.url(), ttl)).conn.Delete(victim.n.path(), -1))
 	before := e.multis.Load()
 	var all sync.WaitGroup
 	for _, g := range grants {
@@ -242,18 +236,14 @@ func TestWatchesDoNotAddUp(t *testing.T) {
 	a, b := openURL(t, s.url(), time.Minute), openURL(t, s.url(), time.Minute)
 	g := take(t, a, request("watched", time.Minute))
 	n, err := b.wire.session(t.Context(), purpose{time.Minute, true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 30 {
 		w := wait(t, b, request("watched", time.Minute))
 		w.GiveUp()
 		drivertest.Until(t, "the waiter that has given up stays in the queue", func() bool { return len(childrenOf(t, b, "watched")) == 1 }) // it leaves in the background
 		// It may have given up before it looked at the holder's node.
 		looks := &node{s: n}
-		if err := n.watch(t.Context(), g.n.path(), looks); err != nil {
-			t.Fatal(err)
-		}
+		must(t, n.watch(t.Context(), g.n.path(), looks))
 		n.drop(looks)
 	}
 	// Package zk does not tell.
@@ -281,9 +271,7 @@ func TestBreakBeforeTheRelease(t *testing.T) {
 	} {
 		req := request(name, time.Minute)
 		g := take(t, d, req)
-		if err := end(g, req); err != nil {
-			t.Fatal(err)
-		}
+		must(t, end(g, req))
 		g.n.deleting = true // a request is under way
 		if found, err := g.n.remove(t.Context()); err != nil || found != (name == "gone-by-request") {
 			t.Errorf("%s: found = %t, %v", name, found, err)
@@ -301,9 +289,7 @@ func TestWatchedAgain(t *testing.T) {
 	path := g.n.path()
 	drivertest.Until(t, "the node is not watched", func() bool { return get(g.n.s, &g.n.link) != nil })
 	g.n.s.event(zk.Event{Type: zk.EventNodeChildrenChanged, Path: path})
-	if err := g.n.s.conn.Delete(path, -1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.n.s.conn.Delete(path, -1))
 	hearsLoss(t, g)
 }
 
@@ -327,14 +313,10 @@ func TestLostAnswerToWatch(t *testing.T) {
 	e.eat(opList, 1)                                       // after the list of the nodes
 	req := request(name, time.Minute)
 	held, err := d.Acquire(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	drivertest.Until(t, "the node is not watched", func() bool { return e.eaten.Load() == 1 })
 	g := d.lease(held, req)
-	if err := firstSession(other).conn.Delete(g.n.path(), -1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, firstSession(other).conn.Delete(g.n.path(), -1))
 	hearsLoss(t, g)
 }
 

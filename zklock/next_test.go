@@ -145,9 +145,7 @@ func TestNextIsThere(t *testing.T) {
 		_ = g.Release(context.WithoutCancel(t.Context()))
 		next := w.granted(t)
 		now, err := readLine(childrenOf(t, a, name), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		switch {
 		case next.n != nil && len(now) == 1 && next.n.name == now[0].name:
 			release(t, next)
@@ -167,9 +165,7 @@ func TestDeletedWaiterAsksOnce(t *testing.T) {
 	s := startServer(t)
 	a, b := openURL(t, s.url(), ttl), openURL(t, s.url(), ttl)
 	g, w, l := behind(t, a, b, name, ttl)
-	if err := firstSession(a).conn.Delete(a.wire.dir(name)+"/"+l[1].name, -1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, firstSession(a).conn.Delete(a.wire.dir(name)+"/"+l[1].name, -1))
 	drivertest.Until(t, "the waiter does not join the queue again", func() bool {
 		again, _ := readLine(childrenOf(t, a, name), 0)
 		return len(again) == 2 && again[1].name != l[1].name

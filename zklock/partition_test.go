@@ -42,9 +42,7 @@ func cutFollower(t *testing.T, e *ensemble, name string, phase time.Duration) (o
 	defer a.Close()
 	defer b.Close()
 	held, err := a.Acquire(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := wait(t, b, request(name, time.Minute))
 	ended := make(chan driver.Instant, 1)
 	go func() {
@@ -72,9 +70,7 @@ func cutFollower(t *testing.T, e *ensemble, name string, phase time.Duration) (o
 func clientOf(t testing.TB, d driver.Store, ttl time.Duration) *pawl.Client {
 	t.Helper()
 	c, err := pawl.New(d, &pawl.Options{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }

@@ -90,9 +90,7 @@ func TestDeafHolder(t *testing.T) {
 	a := clientOf(t, p.wire, ttl)
 	const name = "deaf"
 	held, err := a.Acquire(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := openURL(t, s.url(), time.Minute)
 	w := wait(t, b, request(name, time.Minute))
 	one, n := firstSession(p), nodeOf(p.wire, driver.Ref{Name: name, Lease: held.ID()})

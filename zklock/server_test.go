@@ -58,14 +58,10 @@ func sharedServer(t testing.TB) *server {
 	t.Helper()
 	shared.once.Do(func() {
 		dir, err := os.MkdirTemp("", "zklock-test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := newServer(dir)
 		shared.dir, shared.server = dir, s
-		if err := s.Begin(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Begin())
 	})
 	if shared.server == nil || !shared.server.Alive() {
 		t.Fatal("the shared server has not started")
@@ -87,9 +83,7 @@ func startServer(t testing.TB, settings ...string) *server {
 	t.Helper()
 	s := newServer(t.TempDir(), settings...)
 	t.Cleanup(s.End)
-	if err := s.Begin(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Begin())
 	return s
 }
 
@@ -108,12 +102,18 @@ func (s *server) count(t testing.TB, name string) int {
 	for line := range strings.Lines(s.Word("mntr")) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == name {
 			n, err := strconv.ParseFloat(f[1], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return int(n)
 		}
 	}
 	t.Fatalf("the server does not count %s", name)
 	return 0
+}
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -166,9 +166,7 @@ func TestLostData(t *testing.T) {
 	d := openURL(t, s.url(), ttl)
 	g := take(t, d, request("deploy", ttl))
 	s.Kill()
-	if err := errors.Join(s.Forget(), s.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(s.Forget(), s.Start()))
 	var next *participant.Lease
 	drivertest.Until(t, "the client cannot be used any more", func() bool { // three timeouts of silence, and more
 		var err error
@@ -214,9 +212,7 @@ func offline(t *testing.T, dials *atomic.Int32) *store {
 		return nil, io.EOF
 	}
 	s, err := newStore(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -226,9 +222,7 @@ func TestCloseBesideAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := offline(t, new(atomic.Int32))
 		n, err := s.sessionFor(purpose{ttl: s.ttl})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		<-get(n, &n.away) // from now on it sleeps and tries again
 		s.cancel()
 		synctest.Wait()

@@ -45,14 +45,10 @@ func TestTooSlowForTheTTL(t *testing.T) {
 	link := drivertest.NewLink(t, s.Addr)
 	link.Slow(ttl / 10)
 	slow, err := opener(ttl, tick)(link.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer slow.Close()
 	other, err := opener(ttl, tick)(s.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -50,9 +50,7 @@ type backlog struct {
 func startSocks(t testing.TB) *socks {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &socks{listener: l, conns: make(map[net.Conn]*backlog)}
 	p.work.Go(func() {
 		for {

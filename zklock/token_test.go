@@ -114,18 +114,12 @@ func startAged(t testing.TB, epoch int64) *server {
 	_, quorum, _ := net.SplitHostPort(drivertest.FreeAddr(t))
 	_, election, _ := net.SplitHostPort(drivertest.FreeAddr(t))
 	s := newServer(t.TempDir(), "standaloneEnabled=false", "initLimit=100", "syncLimit=200", fmt.Sprintf("server.1=127.0.0.1:%s:%s", quorum, election))
-	if err := os.Mkdir(filepath.Join(s.Dir, "version-2"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(s.Dir, "version-2"), 0o700))
 	for name, text := range map[string]string{"myid": "1", "version-2/acceptedEpoch": fmt.Sprint(epoch), "version-2/currentEpoch": fmt.Sprint(epoch)} {
-		if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o600))
 	}
 	t.Cleanup(s.End)
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Start())
 	return s
 }
 
@@ -137,16 +131,12 @@ func TestRestoredBackup(t *testing.T) {
 	s := startServer(t)
 	release(t, take(t, openURL(t, s.url(), ttl), request("deploy", ttl)))
 	restore, err := s.Backup(filepath.Join(s.Dir, "version-2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := openURL(t, s.url(), ttl)
 	for range 50 {
 		release(t, take(t, d, request("deploy", ttl)))
 	}
-	if err := restore(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, restore())
 	for _, name := range []string{"deploy", "another"} {
 		var g *participant.Lease
 		if !eventually(2*patience, func() bool { // the session that the servers do not know has to end
@@ -171,9 +161,7 @@ func TestRestoredEnsemble(t *testing.T) {
 	d := openURL(t, s.url(), ttl)
 	release(t, take(t, d, request(name, ttl)))
 	live, backup := filepath.Join(s.Dir, "version-2"), t.TempDir()
-	if err := os.CopyFS(backup, os.DirFS(live)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(backup, os.DirFS(live)))
 	last := uint64(0)
 	for range 20 {
 		g := take(t, d, request(name, ttl))
@@ -181,12 +169,8 @@ func TestRestoredEnsemble(t *testing.T) {
 		release(t, g)
 	}
 	s.Kill()
-	if err := os.RemoveAll(live); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(live, os.DirFS(backup)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(live))
+	must(t, os.CopyFS(live, os.DirFS(backup)))
 	s.restart(t)
 	for _, c := range []*client{openURL(t, s.url(), ttl), d} { // d itself refuses tokens that it has had
 		var g *participant.Lease

@@ -15,9 +15,7 @@ import (
 func TestURL(t *testing.T) {
 	t.Setenv(passwordEnv, "from the environment")
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("from a file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("from a file\n"), 0o600))
 	for url, want := range map[string]place{
 		"zk://h":                          {addrs: []string{"h:2181"}},
 		"zk://h1:2182,h2,h3:2183/":        {addrs: []string{"h1:2182", "h2:2181", "h3:2183"}, opts: Options{Root: "/"}},

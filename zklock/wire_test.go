@@ -37,9 +37,7 @@ func TestWire(t *testing.T) {
 			}
 			service := drivertest.OverLinks(s.Addr, func(t testing.TB, addr string) driver.Store {
 				st, err := NewStore(context.Background(), "zk://"+addr, options(suiteTTL))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return st
 			})
 			service.Restart = func(testing.TB) { s.restart(t) }
@@ -65,14 +63,10 @@ func left(t testing.TB, s *server, prefix string) (nodes []string) {
 	d := openURL(t, s.url(), time.Minute)
 	defer d.Close()
 	n, err := d.wire.inspectSession(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n.conn.Sync(d.wire.root)
 	names, _, err := n.conn.Children(d.wire.root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, node := range names {
 		if name, ok := decodeName(node); ok && strings.HasPrefix(name, prefix) {
 			nodes = append(nodes, childrenOf(t, d, name)...)
