@@ -114,11 +114,3 @@ func (m *member) withUsers() {
 		m.ctl(args...)
 	}
 }
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

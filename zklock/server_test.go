@@ -109,11 +109,3 @@ func (s *server) count(t testing.TB, name string) int {
 	t.Fatalf("the server does not count %s", name)
 	return 0
 }
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
