@@ -59,7 +59,7 @@ func TestWaitedInVainForAStore(t *testing.T) {
 	w.free(holder)
 }
 
-// TestKilledHolder: whoever waits for a process that was killed is told when its lease ends.
+// TestKilledHolder: the holder is killed, and its waiter prints when the lease ends.
 func TestKilledHolder(t *testing.T) {
 	w := newWorld(t)
 	store := w.blessed("redis://" + startRedis(t))

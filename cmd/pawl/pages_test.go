@@ -163,7 +163,7 @@ func TestFiveLines(t *testing.T) {
 	defer release()
 	_, port, _ := strings.Cut(addr, ":")
 	w := newWorld(t)
-	top, err := os.MkdirTemp("", "pawl-five-lines-") // that of a test is root's alone
+	top, err := os.MkdirTemp("", "pawl-five-lines-") // t.TempDir can be read by root only
 	if err != nil {
 		t.Fatal(err)
 	}

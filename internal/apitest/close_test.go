@@ -359,7 +359,7 @@ func TestCloseGivesBackWhatCallsLeave(t *testing.T) {
 	})
 }
 
-// stalling is a context that does not end, and stops whoever asks it until the test lets it go on.
+// stalling is a context that never ends. Its Err blocks until the test lets it return.
 type stalling struct {
 	context.Context
 	stall func()
@@ -368,8 +368,8 @@ type stalling struct {
 func (c stalling) Done() <-chan struct{} { return make(chan struct{}) }
 func (c stalling) Err() error            { c.stall(); return nil }
 
-// A call that has had its answer just before Close, and then stands still for longer than Close waits for calls, returns a
-// lease: it is given back too.
+// TestCloseGivesBackWhatALateCallReturns: a call gets its answer just before Close, and returns after Close has stopped
+// waiting for calls. Its lease is given back too.
 func TestCloseGivesBackWhatALateCallReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)

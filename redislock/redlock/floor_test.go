@@ -106,7 +106,7 @@ func TestClockOfTheYear2256(t *testing.T) {
 		d := start(t, all, nil)
 		g := try(t, d)
 		if g.token > nodewire.MaxToken || d.rounds.Load() != 1 {
-			t.Errorf("token %d after %d rounds; want that of the clock", g.token, d.rounds.Load())
+			t.Errorf("token %d after %d rounds; want the token that the clock gives", g.token, d.rounds.Load())
 		}
 	})
 }

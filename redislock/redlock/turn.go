@@ -249,7 +249,7 @@ func (d *store) nextToken(token uint64) uint64 {
 // joins the queues without a proposal, which would only cost the nodes time.
 const handedFor = 100 * time.Millisecond
 
-// handOver records that the name was handed over. token is that of the next lease.
+// handOver records that the name was handed over to a lease with this token.
 func (d *store) handOver(name string, token uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -62,7 +62,7 @@ func serverFaults(draw func(*Act) *Redis) []Fault {
 	}
 }
 
-// clockedFaults are serverFaults and, with -clocks, those of the server's clock.
+// clockedFaults returns serverFaults. With -clocks it adds faults that set the server's clock.
 func (s Settings) clockedFaults(draw func(*Act) *Redis) []Fault {
 	all := serverFaults(draw)
 	if s.Clocks {

@@ -25,7 +25,7 @@ type Source struct {
 // Client returns the client of the store, or nil while the store is not open.
 func (s *Source) Client() *pawl.Client { return s.client.Load() }
 
-// Use makes client that of the store, which is open already.
+// Use sets the client of a store that is open already.
 func (s *Source) Use(client *pawl.Client) { s.client.Store(client) }
 
 // Ask asks the store once. One goroutine at a time may call it.
