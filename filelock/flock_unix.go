@@ -97,7 +97,7 @@ func (h *hold) announce(enc string) error {
 	for range 10 {
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 		if errors.Is(err, fs.ErrNotExist) {
-			if err := h.store.install(path, func(tmp string) error { return mkfifo(tmp) }); err != nil && !errors.Is(err, fs.ErrExist) {
+			if err := h.store.makeFIFO(path); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
 			continue
@@ -112,6 +112,14 @@ func (h *hold) announce(enc string) error {
 		return err
 	}
 	return &fs.PathError{Op: "open", Path: path, Err: errors.New("somebody keeps deleting it")}
+}
+
+// makeFIFO makes a FIFO. Only a shared directory needs the mode, and the hard link, of install.
+func (s *store) makeFIFO(path string) error {
+	if !s.shared {
+		return mkfifo(path)
+	}
+	return s.install(path, mkfifo)
 }
 
 func mkfifo(path string) error {
